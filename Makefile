@@ -1,0 +1,89 @@
+# Each target sets up what it needs by itself. Only Python >= 3.11 and make are assumed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CONFORMANCE_KIT ?= ../shared/conformance
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PIP_REQUIRE_VIRTUALENV := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check conformance bench fmt lock clean
+
+help: ## This list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.dev ## A .venv in the checkout with everything that developing needs; commands in .venv/bin
+	@echo "setup: ready, the commands are in $(BIN)"
+
+demo: $(VENV)/.demo ## A tour on real input: broker, producers, consumers, and the commands on their groups
+	@$(BIN)/python -m groupkeeper.demo
+
+test: $(VENV)/.dev ## All tests that need neither Java nor network
+	@echo "test: running pytest"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
+	@echo "check: ruff (lint)"
+	@$(BIN)/ruff check .
+	@echo "check: ruff (format)"
+	@$(BIN)/ruff format --check .
+	@echo "check: mypy --strict"
+	@$(BIN)/mypy
+	@echo "check: import layers"
+	@$(BIN)/lint-imports
+	@echo "check: tidy"
+	@$(BIN)/python -m pytest -q tests/test_tidy.py
+
+conformance: $(VENV)/.dev ## Real clients, Apache's own tools and tests (Java and Maven; says so when they are missing)
+	@echo "conformance: kit $(CONFORMANCE_KIT)"
+	@CONFORMANCE_KIT="$(CONFORMANCE_KIT)" $(BIN)/python tools/conformance.py $(CONFORMANCE_ARGS)
+
+bench: $(VENV)/.dev ## Benchmarks, beside other implementations
+	@echo "bench: running tools/bench.py"
+	@$(BIN)/python tools/bench.py $(BENCH_ARGS)
+
+fmt: $(VENV)/.dev ## Format and apply safe lint fixes
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
+	@for name in lock demo dev; do \
+	  case $$name in \
+	    lock) from="requirements/lock.in" ;; \
+	    demo) from="pyproject.toml --extra demo requirements/build.in" ;; \
+	    dev) from="pyproject.toml --extra demo requirements/build.in requirements/dev.in" ;; \
+	  esac; \
+	  echo "lock: requirements/$$name.txt"; \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --custom-compile-command "make lock" $(LOCK_ARGS) --output-file requirements/$$name.txt $$from || exit 1; \
+	done
+
+clean: ## Remove the environment and the caches
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "setup: Python 3.11 or newer is needed; name one with 'make PYTHON=/path/to/python3 ...'"; exit 1; }
+	@echo "setup: making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+# A stamp is newer than what it was made from. The project itself is installed editable and without dependencies,
+# so that nothing comes in beside the locked requirements.
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
+	@echo "setup: installing the locked requirements (requirements/dev.txt)"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@echo "setup: installing groupkeeper (editable)"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/.demo $@
+
+$(VENV)/.demo: requirements/demo.txt pyproject.toml | $(BIN)/python
+	@echo "setup: installing the locked requirements (requirements/demo.txt)"
+	@$(PIP) install --require-hashes -r requirements/demo.txt
+	@echo "setup: installing groupkeeper (editable)"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.lock: requirements/lock.txt | $(BIN)/python
+	@$(PIP) install --require-hashes -r requirements/lock.txt
+	@touch $@

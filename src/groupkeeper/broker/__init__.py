@@ -1,0 +1,1 @@
+"""The embedded broker: an asyncio shell around the coordinator, with durable partition logs."""

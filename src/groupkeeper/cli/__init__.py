@@ -1,0 +1,1 @@
+"""Command lines: argument parsing and pure renderers over the operations."""

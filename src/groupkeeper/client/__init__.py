@@ -1,0 +1,1 @@
+"""Asyncio client of any Kafka: connections, cluster routing, admin."""

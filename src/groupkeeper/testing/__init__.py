@@ -1,0 +1,1 @@
+"""What users' tests need: an embedded broker as a pytest fixture."""
