@@ -1,0 +1,203 @@
+"""Admin: every call that operating consumer groups needs, against any Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from groupkeeper.client.admin.types import (
+        Batch,
+        ClassicGroupDescription,
+        ClusterDescription,
+        ConsumerGroupDescription,
+        CreatedTopic,
+        GroupListings,
+        GroupState,
+        GroupType,
+        ListedOffset,
+        MemberToRemove,
+        NewTopic,
+        Node,
+        OffsetAndMetadata,
+        OffsetSpec,
+        TopicDescription,
+        TopicListing,
+        TopicPartition,
+    )
+
+
+class Admin:
+    """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``.
+
+    ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client
+    properties by their Java names (client.id, request.timeout.ms, default.api.timeout.ms, retry.backoff.ms …);
+    an argument given here wins over a property; names that this client doesn't know are ignored.
+
+    Entering connects to the first bootstrap server that answers. Every call takes ``timeout_ms``, the time for the
+    whole call with all its retries (None: ``default_timeout_ms``). Calls raise ``ClientError`` (could not ask;
+    ``CallTimedOut``, ``ConnectionFailed``, ``UnsupportedVersion`` …) or ``KafkaError`` (the broker refused) when
+    nothing can be answered at all; calls on many keys return a ``Batch`` that has each key's result or failure.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        client_id: str | None = None,
+        request_timeout_ms: int | None = None,
+        default_timeout_ms: int | None = None,
+        properties: Mapping[str, str] = {},
+    ) -> None:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Admin:
+        raise NotImplementedError
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection. Calls that are under way fail with ClientClosed. Closing twice is harmless."""
+        raise NotImplementedError
+
+    async def list_groups(
+        self,
+        *,
+        states: Iterable[GroupState | str] = (),
+        types: Iterable[GroupType | str] = (),
+        protocol_types: Iterable[str] | None = None,
+        timeout_ms: int | None = None,
+    ) -> GroupListings:
+        """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
+
+        Consumer groups are types Classic and Consumer with protocol types "" and "consumer" (K518-32). A broker that
+        fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter (K518-60, K518-61).
+        """
+        raise NotImplementedError
+
+    async def describe_classic_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ClassicGroupDescription]:
+        """Describe groups of the classic protocol, of any protocol type (GD-23).
+
+        A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0 (GD-22).
+        """
+        raise NotImplementedError
+
+    async def describe_consumer_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ConsumerGroupDescription]:
+        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic (K1099-38).
+
+        Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
+        protocol type (K1099-39), GroupAuthorizationFailed, TopicAuthorizationFailed.
+        """
+        raise NotImplementedError
+
+    async def list_consumer_group_offsets(
+        self,
+        groups: Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]:
+        """Committed offsets of many groups at once (KIP-88, KIP-709).
+
+        None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
+        that was asked for and has no offset is ``None`` in the inner ``done`` (K88-42); one that the broker refused is
+        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error (K88-11).
+        ``require_stable`` waits for pending transactions (KIP-447); brokers before 2.5 ignore it (K88-72).
+        """
+        raise NotImplementedError
+
+    async def list_offsets(
+        self,
+        specs: Mapping[TopicPartition, OffsetSpec],
+        *,
+        read_committed: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[TopicPartition, ListedOffset]:
+        """Offsets of partitions by what is looked for, asked of each partition's leader.
+
+        A timestamp later than every record's gives offset −1. A partition without a leader fails when the timeout is
+        reached, others are not held up; an unknown one fails with UnknownTopicOrPartition.
+        """
+        raise NotImplementedError
+
+    async def alter_consumer_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Commit offsets for a group that has no members (GO-12): UnknownMemberId per partition when it has some."""
+        raise NotImplementedError
+
+    async def delete_consumer_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Delete committed offsets (KIP-496): GroupSubscribedToTopic per partition of a topic that is in use.
+
+        Raises the KafkaError of the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId,
+        GroupAuthorizationFailed. UnsupportedVersion when the broker is older than 2.4 (K496-70).
+        """
+        raise NotImplementedError
+
+    async def delete_consumer_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Delete groups with their offsets (GD-05): NonEmptyGroup, GroupIdNotFound … per group."""
+        raise NotImplementedError
+
+    async def remove_members(
+        self,
+        group_id: str,
+        members: Sequence[MemberToRemove] | None = None,
+        *,
+        reason: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[MemberToRemove, None]:
+        """Make members leave their group (GC-31). None: all members, an empty sequence: none.
+
+        ``reason`` is told to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
+        needs a broker from 2.4 on.
+        """
+        raise NotImplementedError
+
+    async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
+        """The coordinator of each group, looked up afresh (GD-06)."""
+        raise NotImplementedError
+
+    async def describe_topics(
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        include_authorized_operations: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, TopicDescription]:
+        """Describe topics by name, or all that the caller may see (None), internal ones included.
+
+        Never creates a topic. Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed, InvalidTopic.
+        """
+        raise NotImplementedError
+
+    async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
+        """The topics that the caller may see, sorted by name."""
+        raise NotImplementedError
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, CreatedTopic]:
+        """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message."""
+        raise NotImplementedError
+
+    async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
+        """Delete topics: UnknownTopicOrPartition, TopicDeletionDisabled … per topic."""
+        raise NotImplementedError
+
+    async def describe_cluster(
+        self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> ClusterDescription:
+        """The cluster's id, controller and brokers."""
+        raise NotImplementedError

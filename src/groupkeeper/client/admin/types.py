@@ -1,0 +1,336 @@
+"""Typed results and arguments of the Admin calls. Plain immutable values, in Kafka's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Generic, NamedTuple, TypeVar
+
+from groupkeeper.client.errors import ClientError, IllegalArgument
+from groupkeeper.protocol.errors import KafkaError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Failure = KafkaError | ClientError
+"""Why one key of a batch failed: the broker refused (KafkaError), or it could not be asked (ClientError)."""
+
+
+class Batch(Generic[K, V]):
+    """The outcome of a call on many keys: every key is either in ``done`` or in ``failed``, never lost."""
+
+    __slots__ = ("done", "failed")
+
+    def __init__(self, done: dict[K, V] | None = None, failed: dict[K, Failure] | None = None) -> None:
+        self.done: dict[K, V] = {} if done is None else done
+        self.failed: dict[K, Failure] = {} if failed is None else failed
+
+    def all(self) -> dict[K, V]:
+        """All results; raises the first failure when there is one."""
+        for failure in self.failed.values():
+            raise failure
+        return self.done
+
+    def result(self, key: K) -> V:
+        """The result of one key; raises its failure, or IllegalArgument when the key was not asked for (K496-41)."""
+        if key in self.failed:
+            raise self.failed[key]
+        if key not in self.done:
+            raise IllegalArgument(f"{key} was not included in the original request")
+        return self.done[key]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batch) and self.done == other.done and self.failed == other.failed
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Batch(done={self.done!r}, failed={self.failed!r})"
+
+
+class GroupState(str, Enum):
+    """State of a group, spelled as Kafka sends it. A state that a newer broker invents reads as UNKNOWN."""
+
+    UNKNOWN = "Unknown"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @classmethod
+    def parse(cls, text: str) -> GroupState:
+        """The state named so, whatever the case; UNKNOWN for any other text."""
+        return _STATE_BY_TEXT.get(text) or _STATE_BY_TEXT.get(text.lower(), cls.UNKNOWN)
+
+
+class GroupType(str, Enum):
+    """Protocol of a group. A type that a newer broker invents reads as UNKNOWN."""
+
+    UNKNOWN = "Unknown"
+    CONSUMER = "Consumer"
+    CLASSIC = "Classic"
+    SHARE = "Share"
+    STREAMS = "Streams"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @classmethod
+    def parse(cls, text: str) -> GroupType:
+        """The type named so, whatever the case; UNKNOWN for any other text."""
+        return _TYPE_BY_TEXT.get(text) or _TYPE_BY_TEXT.get(text.lower(), cls.UNKNOWN)
+
+
+_STATE_BY_TEXT = {text: state for state in GroupState for text in (state.value, state.value.lower())}
+_TYPE_BY_TEXT = {text: kind for kind in GroupType for text in (kind.value, kind.value.lower())}
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic. Its text is Kafka's: ``orders-0``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Node(NamedTuple):
+    """A broker: its id, the address it advertises, and its rack (None when it has none)."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port} (id: {self.id} rack: {'null' if self.rack is None else self.rack})"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset. ``leader_epoch`` None: not known. ``metadata``: the committer's text, "" for none."""
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""
+
+
+class GroupListing(NamedTuple):
+    """One group of list_groups. State and type are None when the broker is too old to tell (K518-31)."""
+
+    group_id: str
+    protocol_type: str
+    group_state: GroupState | None
+    group_type: GroupType | None
+
+    @property
+    def is_simple(self) -> bool:
+        """A classic group without a protocol: somebody committed offsets, nobody joined (K518-35)."""
+        return self.group_type is GroupType.CLASSIC and self.protocol_type == ""
+
+
+class GroupListings(NamedTuple):
+    """The groups of all brokers merged by group id, and the brokers that could not be listed (K518-33).
+
+    ``groups`` may be used when some brokers failed: it then lacks the groups that those coordinate.
+    """
+
+    groups: dict[str, GroupListing]
+    failed: dict[Node, Failure]
+
+    def all(self) -> dict[str, GroupListing]:
+        """All groups; raises the first failure when a broker failed."""
+        for failure in self.failed.values():
+            raise failure
+        return self.groups
+
+
+class MemberDescription(NamedTuple):
+    """A member of a classic or consumer group (KIP-1099).
+
+    ``instance_id`` is None for a dynamic member. ``assignment`` is what the member owns now, in the order sent.
+    Of consumer groups only: ``target_assignment``, ``member_epoch``, ``rack_id``, ``subscribed_topic_regex``, and
+    ``upgraded`` (True: speaks the consumer protocol, False: still classic, None: the broker did not say; K1099-33).
+    ``subscribed_topics`` is None when not known: a classic group that isn't Stable, or whose metadata isn't a
+    consumer's. ``metadata`` and ``assignment_blob`` are a classic member's raw bytes, b"" otherwise.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: tuple[TopicPartition, ...] = ()
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    member_epoch: int | None = None
+    upgraded: bool | None = None
+    rack_id: str | None = None
+    subscribed_topics: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    metadata: bytes = b""
+    assignment_blob: bytes = b""
+
+
+class ConsumerGroupDescription(NamedTuple):
+    """A group of consumers, of type Classic or Consumer (K1099-31).
+
+    ``group_epoch`` and ``target_assignment_epoch`` are None for a classic group (K1099-30). ``partition_assignor``
+    is "" when no assignor was agreed on. ``authorized_operations`` is None unless asked for.
+    """
+
+    group_id: str
+    group_type: GroupType
+    group_state: GroupState
+    is_simple: bool
+    partition_assignor: str
+    members: tuple[MemberDescription, ...]
+    coordinator: Node
+    group_epoch: int | None = None
+    target_assignment_epoch: int | None = None
+    authorized_operations: frozenset[str] | None = None
+
+
+class ClassicGroupDescription(NamedTuple):
+    """A group of the classic protocol, of any protocol type: consumers, Connect workers … (GD-23).
+
+    ``protocol`` is the protocol that the group chose (for consumers: the assignor), "" when it isn't Stable.
+    """
+
+    group_id: str
+    protocol_type: str
+    protocol: str
+    group_state: GroupState
+    members: tuple[MemberDescription, ...]
+    coordinator: Node
+    authorized_operations: frozenset[str] | None = None
+
+    @property
+    def is_simple(self) -> bool:
+        """True when nobody ever joined: the group only holds offsets."""
+        return self.protocol_type == ""
+
+
+class OffsetSpec(NamedTuple):
+    """Which offset list_offsets looks for: a ListOffsets timestamp, negative for the special ones."""
+
+    timestamp: int
+
+    @classmethod
+    def latest(cls) -> OffsetSpec:
+        """The offset after the last record (read committed: the last stable offset)."""
+        return cls(-1)
+
+    @classmethod
+    def earliest(cls) -> OffsetSpec:
+        """The log start offset."""
+        return cls(-2)
+
+    @classmethod
+    def max_timestamp(cls) -> OffsetSpec:
+        """The offset and timestamp of the record with the largest timestamp; −1 when there is no record (KIP-734)."""
+        return cls(-3)
+
+    @classmethod
+    def earliest_local(cls) -> OffsetSpec:
+        """The first offset on the leader's disk, with tiered storage (KIP-405)."""
+        return cls(-4)
+
+    @classmethod
+    def latest_tiered(cls) -> OffsetSpec:
+        """The last offset in tiered storage, −1 when there is none (KIP-1005)."""
+        return cls(-5)
+
+    @classmethod
+    def earliest_pending_upload(cls) -> OffsetSpec:
+        """The first offset that isn't in tiered storage yet (KIP-1023)."""
+        return cls(-6)
+
+    @classmethod
+    def for_timestamp(cls, timestamp_ms: int) -> OffsetSpec:
+        """The first record with a timestamp ≥ ``timestamp_ms``; the answer's offset is −1 when there is none."""
+        if timestamp_ms < 0:
+            raise IllegalArgument(f"a timestamp must not be negative: {timestamp_ms}")
+        return cls(timestamp_ms)
+
+
+class ListedOffset(NamedTuple):
+    """An answer of list_offsets. ``offset`` −1: no such record. ``timestamp`` in ms, −1 when not known."""
+
+    offset: int
+    timestamp: int = -1
+    leader_epoch: int | None = None
+
+
+class MemberToRemove(NamedTuple):
+    """Whom remove_members removes: a static member by ``instance_id``, or a dynamic one by ``member_id``."""
+
+    instance_id: str | None = None
+    member_id: str = ""
+
+
+class PartitionDescription(NamedTuple):
+    """``leader`` is None when the partition has no leader. ``replicas``, ``isr``, ``offline`` are broker ids.
+
+    ``error`` is what the broker said of this partition, mostly LeaderNotAvailable, None when it is well.
+    """
+
+    partition: int
+    leader: Node | None
+    leader_epoch: int | None = None
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error: KafkaError | None = None
+
+
+class TopicDescription(NamedTuple):
+    """``topic_id`` is None when the broker is too old to have ids. Partitions are in order of their index."""
+
+    name: str
+    topic_id: bytes | None
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+    authorized_operations: frozenset[str] | None = None
+
+
+class TopicListing(NamedTuple):
+    """A topic of list_topics. ``topic_id`` is None when the broker is too old to have ids."""
+
+    name: str
+    topic_id: bytes | None
+    is_internal: bool
+
+
+class NewTopic(NamedTuple):
+    """A topic to create. −1 partitions or replicas: the broker's default. ``assignments``: replicas by partition."""
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str | None] = {}
+
+
+class CreatedTopic(NamedTuple):
+    """What create_topics made. None or −1: the broker is too old to tell, or the caller may not see the config."""
+
+    name: str
+    topic_id: bytes | None = None
+    num_partitions: int = -1
+    replication_factor: int = -1
+    configs: dict[str, str | None] | None = None
+
+
+class ClusterDescription(NamedTuple):
+    """``cluster_id`` and ``controller`` are None when not known. ``authorized_operations`` None unless asked for."""
+
+    cluster_id: str | None
+    controller: Node | None
+    nodes: tuple[Node, ...]
+    authorized_operations: frozenset[str] | None = None

@@ -1,0 +1,51 @@
+"""Why the client could not ask: what the peer itself said is a ``protocol.errors.KafkaError`` instead."""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """The question could not be asked, or the answer not be read. The text says what to do where that is known."""
+
+
+class IllegalArgument(ClientError):
+    """The call makes no sense as given: no request would be right."""
+
+
+class InvalidAddress(IllegalArgument):
+    """A bootstrap server is not of the form host:port."""
+
+
+class ConnectionFailed(ClientError):
+    """A broker could not be reached, or hung up. Retried until the call's timeout unless nothing can help."""
+
+
+class UnresolvableName(ConnectionFailed):
+    """The name of a server has no address."""
+
+
+class CallTimedOut(ClientError):
+    """No answer, or none but retriable errors, within the call's timeout. ``__cause__`` is the last failure."""
+
+
+class ClientClosed(ClientError):
+    """The client was closed before or while the call ran."""
+
+
+class UnexpectedAnswer(ClientError):
+    """The peer doesn't speak Kafka's protocol, or its answer is malformed or too large."""
+
+
+class MissingResult(ClientError):
+    """The answer lacks a key that was asked for."""
+
+
+class UnsupportedVersion(ClientError):
+    """The broker is too old (or too new) for what was asked. The text names the API, the versions and what is needed."""
+
+
+class UnsupportedBatching(UnsupportedVersion):
+    """The broker takes only one key per request (OffsetFetch < 8, FindCoordinator < 4); the Admin falls back."""
+
+
+class UnsupportedSecurity(ClientError):
+    """The security that the properties ask for is not available."""
