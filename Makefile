@@ -31,7 +31,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@echo "check: mypy --strict"
 	@$(BIN)/mypy
 	@echo "check: import layers"
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 	@echo "check: tidy"
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 

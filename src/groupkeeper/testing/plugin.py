@@ -1,1 +1,4 @@
-"""pytest plugin shipped with the package: fixtures over an embedded broker. Imports nothing heavy until a fixture is used."""
+"""pytest plugin shipped with the package: fixtures over an embedded broker.
+
+Imports nothing heavy until a fixture is used.
+"""

@@ -1,0 +1,114 @@
+"""The mechanical limits of the code base, checked in one place (complexity and layers: `make check`)."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = ("src/groupkeeper/protocol/messages/", "src/groupkeeper/protocol/index.py")
+MAX_MODULE_LINES = 600
+MAX_FUNCTION_LINES = 60
+BANNED_WORDS = frozenset(["manager", "managers", "helper", "helpers", "util", "utils", "data", "info", "process"])
+# `except Exception` is for the two outermost loops only: how many each file may have.
+BROAD_EXCEPT_ALLOWED = {"src/groupkeeper/broker/server.py": 1, "src/groupkeeper/cli/main.py": 1}
+# Paths of somebody's machine; written in pieces so that this file does not name one.
+HOMES = "|".join(["ro" + "ot", "wo" + "rk", "ho" + "me", "Us" + "ers"])
+MACHINE_PATH = re.compile(rf"(?<![\w.<>/-])/(?:{HOMES})/\w")
+INDEX_OPTION = re.compile(r"://|^\s*(-i|-f|--(extra-)?index-url|--find-links|--trusted-host)\b")
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def tracked_files() -> list[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [name for name in listing.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+
+
+def own_modules() -> Iterator[tuple[str, str]]:
+    for name in tracked_files():
+        if name.endswith(".py") and not name.startswith(GENERATED):
+            yield name, (ROOT / name).read_text(encoding="utf-8")
+
+
+def definitions() -> Iterator[tuple[str, Definition]]:
+    for name, text in own_modules():
+        for node in ast.walk(ast.parse(text, name)):
+            if isinstance(node, Definition):
+                yield name, node
+
+
+def words(identifier: str) -> set[str]:
+    """The lower-case words of a snake_case or CamelCase name."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", identifier)}
+
+
+def test_modules_are_short() -> None:
+    long = {name: len(text.splitlines()) for name, text in own_modules()}
+    assert {name: lines for name, lines in long.items() if lines > MAX_MODULE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    long = {
+        f"{name}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for name, node in definitions()
+        if not isinstance(node, ast.ClassDef) and node.end_lineno is not None
+    }
+    assert {where: lines for where, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
+
+
+def test_names_say_something() -> None:
+    named = [(f"{name}:{node.lineno} {node.name}", words(node.name)) for name, node in definitions()]
+    named += [(name, words(Path(name).stem)) for name, _ in own_modules()]
+    assert [where for where, parts in named if parts & BANNED_WORDS] == []
+
+
+def test_broad_except_only_in_the_outermost_loops() -> None:
+    found: dict[str, list[int]] = {}
+    for name, text in own_modules():
+        for node in ast.walk(ast.parse(text, name)):
+            if isinstance(node, ast.ExceptHandler) and is_broad(node):
+                found.setdefault(name, []).append(node.lineno)
+    assert {name: lines for name, lines in found.items() if len(lines) > BROAD_EXCEPT_ALLOWED.get(name, 0)} == {}
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(one, ast.Name) and one.id in {"Exception", "BaseException"} for one in caught)
+
+
+def test_no_machine_paths() -> None:
+    found = []
+    for name in tracked_files():
+        try:
+            text = (ROOT / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        lines = enumerate(text.splitlines(), 1)
+        found += [f"{name}:{number}: {line.strip()}" for number, line in lines if MACHINE_PATH.search(line)]
+    assert found == []
+
+
+def test_requirements_name_no_index() -> None:
+    for path in sorted((ROOT / "requirements").iterdir()):
+        for line in path.read_text().splitlines():
+            assert not INDEX_OPTION.search(line), (path.name, line)
+
+
+def test_locks_hold_every_direct_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["demo"]]
+    developed = [line for line in (ROOT / "requirements/dev.in").read_text().splitlines() if line and line[0] != "#"]
+    for lock, names in (("demo.txt", wanted), ("dev.txt", wanted + developed)):
+        locked = set(re.findall(r"^([a-z0-9.-]+)==", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
+        needed = {re.split(r"[^A-Za-z0-9-]", name, maxsplit=1)[0] for name in names}
+        assert needed <= locked, f"run `make lock` ({lock})"
