@@ -1,0 +1,77 @@
+"""Bytes ⇄ messages: the checked entry points to the generated codecs."""
+
+from __future__ import annotations
+
+import struct
+
+from groupkeeper.protocol.primitives import (
+    MalformedMessage,
+    RootMessage,
+    UnsupportedField,
+    UnsupportedMessageVersion,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    M = TypeVar("M", bound=RootMessage)
+
+__all__ = [
+    "MalformedMessage",
+    "UnsupportedField",
+    "UnsupportedMessageVersion",
+    "decode",
+    "decode_prefix",
+    "encode",
+    "encode_into",
+]
+
+
+def decode(cls: type[M], buf: bytes, version: int, pos: int = 0) -> M:
+    """The message that fills `buf` from `pos` to its end.
+
+    Raises MalformedMessage for anything else, UnsupportedMessageVersion for a version outside the schemas.
+    """
+    message, end = decode_prefix(cls, buf, version, pos)
+    if end != len(buf):
+        raise MalformedMessage(f"{len(buf) - end} bytes behind {cls.__name__} version {version}")
+    return message
+
+
+def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple[M, int]:
+    """As `decode`, but bytes may follow: the message and the position behind it."""
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise UnsupportedMessageVersion(
+            f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}"
+        )
+    try:
+        message, end = cls.read(buf, pos, version)
+    except (IndexError, struct.error, UnicodeDecodeError, MalformedMessage) as error:
+        raise MalformedMessage(f"{cls.__name__} version {version}: {error}") from error
+    if end > len(buf):
+        raise MalformedMessage(f"{cls.__name__} version {version} runs {end - len(buf)} bytes past the end")
+    return message, end
+
+
+def encode(message: RootMessage, version: int) -> bytes:
+    """The bytes of `message` in `version`.
+
+    Raises UnsupportedField when a value has no place in that version (unless the schema lets it be ignored) or does not fit its
+    field, UnsupportedMessageVersion for a version outside the schemas.
+    """
+    out = bytearray()
+    encode_into(out, message, version)
+    return bytes(out)
+
+
+def encode_into(out: bytearray, message: RootMessage, version: int) -> None:
+    """Appends the bytes of `message` to `out`; on an error `out` may hold a part of them."""
+    if not message.MIN_VERSION <= version <= message.MAX_VERSION:
+        raise UnsupportedMessageVersion(
+            f"{type(message).__name__} has versions {message.MIN_VERSION} to {message.MAX_VERSION}, not {version}"
+        )
+    try:
+        message.write(out, version)
+    except (struct.error, AttributeError, TypeError, UnicodeEncodeError) as error:
+        raise UnsupportedField(f"{type(message).__name__} version {version}: {error}") from error

@@ -1,0 +1,239 @@
+"""What the generated codecs share: the message base class, error classes, and the slow paths of variable-length values.
+
+The generated code reads optimistically and bounds are enforced in three places: a byte or fixed-width value past the end raises
+by itself, a count is compared with the bytes that remain before anything is allocated, and a text or byte value that runs past the
+end leaves a position past the end, which the next read or the final check in `codec.decode` refuses.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import pack as _pack
+from struct import unpack_from as _unpack_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import ClassVar, Self
+
+ZERO_UUID = bytes(16)
+"""The uuid of all zeros, Kafka's "no id"."""
+
+MAX_VARINT_BYTES = 5
+
+
+class MalformedMessage(ValueError):
+    """The bytes are not a message of the expected type and version. Every decoding failure ends in this class."""
+
+
+class UnsupportedField(ValueError):
+    """A field holds a value that the version being written cannot carry."""
+
+
+class UnsupportedMessageVersion(ValueError):
+    """The message has no such version in the schemas this build knows."""
+
+
+class Message:
+    """Base of every generated struct: a value with `__slots__`, equality by fields, and a readable repr."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        for name in self.__slots__:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs and not _same_sequence(mine, theirs):
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # values hold lists
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+
+class RootMessage(Message):
+    """A message that is encoded by itself. `API_KEY` is −1 where the message is no request or response."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int] = -1
+    RECORD_TYPE: ClassVar[int] = -1
+    MIN_VERSION: ClassVar[int]
+    MAX_VERSION: ClassVar[int]
+    FLEXIBLE_FROM: ClassVar[int]
+
+    @classmethod
+    def read(cls, buf: bytes, pos: int, version: int) -> tuple[Self, int]:
+        """The message at `pos` and the position behind it. Raises low-level errors: use `codec.decode`."""
+        raise NotImplementedError
+
+    def write(self, out: bytearray, version: int) -> None:
+        """Appends the encoded message to `out`. Use `codec.encode`."""
+        raise NotImplementedError
+
+
+def _same_sequence(mine: object, theirs: object) -> bool:
+    # An absent array is the empty tuple, a decoded one a list.
+    return isinstance(mine, list | tuple) and isinstance(theirs, list | tuple) and list(mine) == list(theirs)
+
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_SHORT_VARINTS = [bytes((value,)) for value in range(0x80)]
+
+
+def varint(value: int) -> bytes:
+    """Unsigned varint of a non-negative integer below 2**35."""
+    if value < 0x80:
+        return _SHORT_VARINTS[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
+    """Unsigned varint at `pos`, at most 32 bits as Kafka has it."""
+    byte = buf[pos]
+    if byte < 0x80:
+        return byte, pos + 1
+    value = byte & 0x7F
+    for index in range(1, MAX_VARINT_BYTES):
+        byte = buf[pos + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, pos + index + 1
+    raise MalformedMessage(f"unsigned varint at {pos} is longer than 32 bits")
+
+
+def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
+    """Number of tagged fields, each of at least two bytes, bounded by the bytes that remain."""
+    count, pos = read_varint(buf, pos)
+    if count > (len(buf) - pos) // 2:
+        raise MalformedMessage(f"{count} tagged fields in {len(buf) - pos} bytes")
+    return count, pos
+
+
+def skip_tags(buf: bytes, pos: int) -> int:
+    """The position behind a tagged-field section of which no tag is known."""
+    count, pos = read_tag_count(buf, pos)
+    for _ in range(count):
+        _, pos = read_varint(buf, pos)
+        size, pos = read_varint(buf, pos)
+        pos += size
+    return pos
+
+
+def read_compact_text(buf: bytes, pos: int) -> tuple[str, int]:
+    """A compact string of 127 bytes or more; null is refused (the generated code handles short ones and allowed nulls)."""
+    length, start = read_varint(buf, pos)
+    if length == 0:
+        raise MalformedMessage(f"null string at {pos} where none is allowed")
+    end = start + length - 1
+    if end > len(buf):
+        raise MalformedMessage(f"string of {length - 1} bytes at {pos} runs past the end")
+    return buf[start:end].decode(), end
+
+
+def read_compact_bytes(buf: bytes, pos: int) -> tuple[bytes, int]:
+    """Compact bytes; null is refused."""
+    length, start = read_varint(buf, pos)
+    if length == 0:
+        raise MalformedMessage(f"null bytes at {pos} where none are allowed")
+    end = start + length - 1
+    if end > len(buf):
+        raise MalformedMessage(f"{length - 1} bytes at {pos} run past the end")
+    return buf[start:end], end
+
+
+def read_text(buf: bytes, pos: int) -> tuple[str, int]:
+    """A string with a 16-bit length; null is refused."""
+    (length,) = _INT16.unpack_from(buf, pos)
+    if length < 0:
+        raise MalformedMessage(f"string length {length} at {pos}")
+    end = pos + 2 + length
+    return buf[pos + 2 : end].decode(), end
+
+
+def read_bytes(buf: bytes, pos: int) -> tuple[bytes, int]:
+    """Bytes with a 32-bit length; null is refused."""
+    (length,) = _INT32.unpack_from(buf, pos)
+    start = pos + 4
+    if length < 0 or length > len(buf) - start:
+        raise MalformedMessage(f"bytes length {length} at {pos}")
+    return buf[start : start + length], start + length
+
+
+def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
+    """Number of elements of a compact array (−1 is null), bounded by the bytes that remain."""
+    count, pos = read_varint(buf, pos)
+    if count - 1 > len(buf) - pos:
+        raise MalformedMessage(f"array of {count - 1} elements in {len(buf) - pos} bytes")
+    return count - 1, pos
+
+
+def read_count(buf: bytes, pos: int) -> tuple[int, int]:
+    """Number of elements of an array with a 32-bit length (−1 is null), bounded by the bytes that remain."""
+    (count,) = _INT32.unpack_from(buf, pos)
+    pos += 4
+    if count < -1 or count > len(buf) - pos:
+        raise MalformedMessage(f"array of {count} elements in {len(buf) - pos} bytes")
+    return count, pos
+
+
+def refuse_null(what: str, pos: int) -> MalformedMessage:
+    return MalformedMessage(f"null {what} at {pos} where none is allowed")
+
+
+def refuse_tag(tag: int) -> MalformedMessage:
+    return MalformedMessage(f"tagged field {tag} does not fill its announced size")
+
+
+def read_numbers(buf: bytes, pos: int, count: int, code: str, width: int) -> tuple[list[int], int]:
+    """`count` fixed-width numbers of struct format `code`."""
+    end = pos + count * width
+    if end > len(buf):
+        raise MalformedMessage(f"array of {count} numbers at {pos} runs past the end")
+    return list(_unpack_from(f">{count}{code}", buf, pos)), end
+
+
+def write_numbers(out: bytearray, values: Sequence[int], code: str) -> None:
+    out += _pack(f">{len(values)}{code}", *values)
+
+
+def write_compact_text(out: bytearray, text: str) -> None:
+    encoded = text.encode()
+    length = len(encoded) + 1
+    if length < 0x80:
+        out.append(length)
+    else:
+        out += varint(length)
+    out += encoded
+
+
+def write_text(out: bytearray, text: str) -> None:
+    encoded = text.encode()
+    out += _INT16.pack(len(encoded))
+    out += encoded
+
+
+def write_compact_bytes(out: bytearray, value: bytes) -> None:
+    out += varint(len(value) + 1)
+    out += value
+
+
+def write_bytes(out: bytearray, value: bytes) -> None:
+    out += _INT32.pack(len(value))
+    out += value
+
+
+def absent(field: str, version: int) -> UnsupportedField:
+    return UnsupportedField(f"{field} has a value that version {version} cannot carry")
