@@ -1,0 +1,78 @@
+"""Fixtures: the broker under test, Apache Kafka, and the real clients."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.conformance.brokers import PROPERTIES, RunningBroker, kinds_under_test, new_broker, wait_for
+from tests.conformance.clients import CLIENTS, Client
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+
+@pytest.fixture(scope="session")
+def apache_jars() -> None:
+    """Skips where Apache Kafka cannot be had."""
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(apache_jars: None) -> Iterator[ApacheKafka]:
+    """A running Apache Kafka 4.3.1."""
+    with ApacheKafka(PROPERTIES) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session", params=kinds_under_test())
+def kafka(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
+    """The broker under test, one for the whole session: tests take topics and groups of their own names."""
+    if request.param == "apache":
+        yield request.getfixturevalue("apache_kafka")
+        return
+    broker = new_broker(request.param)
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(params=sorted(CLIENTS))
+def client(request: pytest.FixtureRequest) -> Client:
+    """Each of the real client libraries."""
+    return CLIENTS[request.param]
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name for the topics and groups of one test."""
+    return f"{request.node.originalname}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def admin(kafka: RunningBroker) -> AdminClient:
+    """librdkafka's admin client on the broker under test, for setting a scene."""
+    return AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+
+
+@pytest.fixture
+def topic(name: str, admin: AdminClient) -> Iterator[str]:
+    """A topic of six partitions."""
+    make_topic(admin, name, 6)
+    yield name
+    admin.delete_topics([name])[name].result(20)
+
+
+def make_topic(admin: AdminClient, name: str, partitions: int) -> None:
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+
+    def is_led() -> bool:
+        found = admin.list_topics(name, timeout=10).topics[name]
+        return len(found.partitions) == partitions and all(p.leader >= 0 for p in found.partitions.values())
+
+    wait_for(is_led, f"leaders of {name}")
