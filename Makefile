@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_REQUIRE_VIRTUALENV := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance bench fmt lock clean
+.PHONY: help setup demo test check conformance bench docs fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ conformance: $(VENV)/.dev ## Real clients, Apache's own tools and tests (Java an
 bench: $(VENV)/.dev ## Benchmarks, beside other implementations
 	@echo "bench: running tools/bench.py"
 	@$(BIN)/python tools/bench.py $(BENCH_ARGS)
+
+docs: $(VENV)/.dev ## Write the generated references again
+	@$(BIN)/python tools/broker_settings.py
 
 fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff check --fix --quiet . || true
