@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = ("src/groupkeeper/protocol/messages/", "src/groupkeeper/protocol/index.py")
+PROTOCOL = "src/groupkeeper/protocol/"
+GENERATED = (f"{PROTOCOL}messages/", f"{PROTOCOL}index.py", f"{PROTOCOL}errors.py")
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 60
 BANNED_WORDS = frozenset(["manager", "managers", "helper", "helpers", "util", "utils", "data", "info", "process"])
@@ -73,10 +74,18 @@ def test_names_say_something() -> None:
 def test_broad_except_only_in_the_outermost_loops() -> None:
     found: dict[str, list[int]] = {}
     for name, text in own_modules():
+        if name.startswith("tests/"):  # a test's thread may carry any failure to the test that waits for it
+            continue
         for node in ast.walk(ast.parse(text, name)):
-            if isinstance(node, ast.ExceptHandler) and is_broad(node):
+            if isinstance(node, ast.ExceptHandler) and is_broad(node) and not passes_on(node):
                 found.setdefault(name, []).append(node.lineno)
     assert {name: lines for name, lines in found.items() if len(lines) > BROAD_EXCEPT_ALLOWED.get(name, 0)} == {}
+
+
+def passes_on(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler only cleans up and raises the same exception again."""
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def is_broad(handler: ast.ExceptHandler) -> bool:
