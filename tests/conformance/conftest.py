@@ -31,7 +31,7 @@ def apache_kafka(apache_jars: None) -> Iterator[ApacheKafka]:
 
 
 @pytest.fixture(scope="session", params=kinds_under_test())
-def kafka(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
+def broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
     """The broker under test, one for the whole session: tests take topics and groups of their own names."""
     if request.param == "apache":
         yield request.getfixturevalue("apache_kafka")
@@ -55,9 +55,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def admin(kafka: RunningBroker) -> AdminClient:
+def admin(broker: RunningBroker) -> AdminClient:
     """librdkafka's admin client on the broker under test, for setting a scene."""
-    return AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
 
 
 @pytest.fixture

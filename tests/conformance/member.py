@@ -52,9 +52,8 @@ class Member:
                     self.assignment = now
                 self._answer(consumer)
             consumer.close()
-        except BaseException as error:
+        except BaseException as error:  # raised again by stop()
             self.error = error
-            raise
 
     def _answer(self, consumer: Consumer) -> None:
         while not self._asked.empty():

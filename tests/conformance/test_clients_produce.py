@@ -45,47 +45,47 @@ def content(r: Sent | Received) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_records_come_back_unchanged(kafka: RunningBroker, client: Client, topic: str, compression: str) -> None:
+def test_records_come_back_unchanged(broker: RunningBroker, client: Client, topic: str, compression: str) -> None:
     if compression not in client.compressions():
         pytest.skip(f"{client.name} has no {compression} here")
-    places = client.produce(kafka.bootstrap_servers, topic, SAMPLES, ProducerOptions(compression=compression))
+    places = client.produce(broker.bootstrap_servers, topic, SAMPLES, ProducerOptions(compression=compression))
     assert places == [(0, i) for i in range(len(SAMPLES))]
     # A client reads its own records, and another reads them too.
     others = [c for c in CLIENTS.values() if compression in c.compressions() and c is not client]
     for reader in (client, others[0]):
-        got = read_all(reader, kafka, topic, len(SAMPLES))
+        got = read_all(reader, broker, topic, len(SAMPLES))
         assert [content(r) for r in got] == [content(r) for r in SAMPLES], reader.name
         assert [r.offset for r in got] == list(range(len(SAMPLES)))
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_every_kind_of_acknowledgement(kafka: RunningBroker, client: Client, topic: str, acks: str) -> None:
+def test_every_kind_of_acknowledgement(broker: RunningBroker, client: Client, topic: str, acks: str) -> None:
     # Without acknowledgement a leader that isn't ready yet would lose them rightly.
-    client.produce(kafka.bootstrap_servers, topic, [Sent(b"the leader is there")])
+    client.produce(broker.bootstrap_servers, topic, [Sent(b"the leader is there")])
     records = [Sent(b"%d" % i) for i in range(20)]
-    places = client.produce(kafka.bootstrap_servers, topic, records, ProducerOptions(acks=acks))
+    places = client.produce(broker.bootstrap_servers, topic, records, ProducerOptions(acks=acks))
     if acks != "0":
         assert places == [(0, i) for i in range(1, 21)]
-    assert [r.value for r in read_all(client, kafka, topic, 21)][1:] == [r.value for r in records]
+    assert [r.value for r in read_all(client, broker, topic, 21)][1:] == [r.value for r in records]
 
 
 def test_an_idempotent_producer_writes_each_record_once_and_in_order(
-    kafka: RunningBroker, client: Client, topic: str
+    broker: RunningBroker, client: Client, topic: str
 ) -> None:
     records = [Sent(b"%d" % i, partition=i % 3) for i in range(3000)]
-    places = client.produce(kafka.bootstrap_servers, topic, records, ProducerOptions(idempotent=True))
+    places = client.produce(broker.bootstrap_servers, topic, records, ProducerOptions(idempotent=True))
     counters = [itertools.count() for _ in range(3)]
     assert places == [(i % 3, next(counters[i % 3])) for i in range(3000)]
-    got = read_all(client, kafka, topic, 3000, partitions=3)
+    got = read_all(client, broker, topic, 3000, partitions=3)
     for p in range(3):
         assert [r.value for r in got if r.partition == p] == [r.value for r in records if r.partition == p]
 
 
-def test_keys_choose_partitions_and_big_batches_arrive_whole(kafka: RunningBroker, client: Client, topic: str) -> None:
+def test_keys_choose_partitions_and_big_batches_arrive_whole(broker: RunningBroker, client: Client, topic: str) -> None:
     records = [Sent(b"v" * 1000, key=b"key-%d" % (i % 40), partition=None) for i in range(4000)]
-    places = client.produce(kafka.bootstrap_servers, topic, records)
+    places = client.produce(broker.bootstrap_servers, topic, records)
     assert len({p for p, _ in places}) > 1
-    got = read_all(client, kafka, topic, 4000, partitions=6)
+    got = read_all(client, broker, topic, 4000, partitions=6)
     assert sorted((r.partition, r.offset) for r in got) == sorted(places)
     partitions_by_key: dict[bytes | None, set[int]] = {}
     for r in got:
@@ -94,19 +94,19 @@ def test_keys_choose_partitions_and_big_batches_arrive_whole(kafka: RunningBroke
     assert all(len(p) == 1 for p in partitions_by_key.values())
 
 
-def test_a_record_of_nearly_a_megabyte(kafka: RunningBroker, client: Client, topic: str) -> None:
+def test_a_record_of_nearly_a_megabyte(broker: RunningBroker, client: Client, topic: str) -> None:
     big = bytes(range(256)) * 3900  # 998,400 bytes: the limit of brokers and clients is 1 MiB with its overhead
-    assert client.produce(kafka.bootstrap_servers, topic, [Sent(big), Sent(b"after")]) == [(0, 0), (0, 1)]
-    assert [r.value for r in read_all(client, kafka, topic, 2)] == [big, b"after"]
+    assert client.produce(broker.bootstrap_servers, topic, [Sent(big), Sent(b"after")]) == [(0, 0), (0, 1)]
+    assert [r.value for r in read_all(client, broker, topic, 2)] == [big, b"after"]
 
 
-def test_a_waiting_consumer_gets_what_is_produced_later(kafka: RunningBroker, client: Client, topic: str) -> None:
-    consumer = client.consumer(kafka.bootstrap_servers, ConsumerOptions(extra=LONG_POLL[client.name]))
+def test_a_waiting_consumer_gets_what_is_produced_later(broker: RunningBroker, client: Client, topic: str) -> None:
+    consumer = client.consumer(broker.bootstrap_servers, ConsumerOptions(extra=LONG_POLL[client.name]))
     try:
         consumer.assign([TopicPartition(topic, 0)])
         assert consumer.poll(0.5) == []
         for i in range(3):
-            client.produce(kafka.bootstrap_servers, topic, [Sent(b"%d" % i)])
+            client.produce(broker.bootstrap_servers, topic, [Sent(b"%d" % i)])
             (got,) = wait_for_records(consumer, 1, timeout=4)  # well below the 5 s that the fetch may wait
             assert (got.offset, got.value) == (i, b"%d" % i)
     finally:
