@@ -11,7 +11,7 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # A path of the repository in backquotes starts with one of its folders, so `out.csv` or `group.x.y` is not one.
 NAMED_PATH = re.compile(r"`((?:src|tests|tools|docs|bench|requirements|\.ci)/[\w./-]*)`")
-NAMED_TARGET = re.compile(r"`make (\w+)`|^make (\w+)", re.MULTILINE)
+NAMED_TARGET = re.compile(r"`make (\w+)`|^ *make (\w+)", re.MULTILINE)
 
 
 def prose(text: str) -> str:
