@@ -55,7 +55,8 @@ def is_listening(address: str) -> bool:
 
 
 def test_without_the_clients_it_names_the_extra() -> None:
-    hide = "import sys; sys.modules['confluent_kafka'] = None; from groupkeeper.demo.__main__ import main; sys.exit(main())"
+    lines = ["import sys", "sys.modules['confluent_kafka'] = None", "from groupkeeper.demo.__main__ import main"]
+    hide = "; ".join([*lines, "sys.exit(main())"])
     tour = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, timeout=30, check=False)
     assert tour.returncode == 1
     assert "groupkeeper[demo]" in tour.stderr
