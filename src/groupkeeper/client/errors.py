@@ -23,6 +23,10 @@ class UnresolvableName(ConnectionFailed):
     """The name of a server has no address."""
 
 
+class BrokersNotFound(ClientError):
+    """The brokers to ask could not be found out: ``__cause__`` says why."""
+
+
 class CallTimedOut(ClientError):
     """No answer, or none but retriable errors, within the call's timeout. ``__cause__`` is the last failure."""
 
@@ -35,12 +39,16 @@ class UnexpectedAnswer(ClientError):
     """The peer doesn't speak Kafka's protocol, or its answer is malformed or too large."""
 
 
+class AnswerTooLarge(UnexpectedAnswer):
+    """The answer is larger than the client takes. Calls on many keys ask again for fewer keys."""
+
+
 class MissingResult(ClientError):
     """The answer lacks a key that was asked for."""
 
 
 class UnsupportedVersion(ClientError):
-    """The broker is too old (or too new) for what was asked. The text names the API, the versions and what is needed."""
+    """The broker is too old (or too new) for what was asked: the text names the API, its versions, what is needed."""
 
 
 class UnsupportedBatching(UnsupportedVersion):

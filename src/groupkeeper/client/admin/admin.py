@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from groupkeeper.client.addresses import parse_bootstrap_servers
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.security import security_of
+from groupkeeper.client.settings import Settings
 
 if TYPE_CHECKING:
     from groupkeeper.client.admin.types import (
@@ -50,10 +55,22 @@ class Admin:
         default_timeout_ms: int | None = None,
         properties: Mapping[str, str] = {},
     ) -> None:
-        raise NotImplementedError
+        settings = Settings.of_properties(properties)
+        if client_id is not None:
+            settings.client_id = client_id
+        if request_timeout_ms is not None:
+            settings.request_timeout_ms = request_timeout_ms
+        if default_timeout_ms is not None:
+            settings.default_api_timeout_ms = default_timeout_ms
+        self._cluster = Cluster(parse_bootstrap_servers(bootstrap_servers), settings, security_of(properties))
 
-    async def __aenter__(self) -> Admin:
-        raise NotImplementedError
+    async def __aenter__(self) -> Self:
+        try:
+            await self._cluster.connect(self._cluster.deadline("connect", None))
+        except BaseException:
+            await self.close()
+            raise
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -62,7 +79,7 @@ class Admin:
 
     async def close(self) -> None:
         """Close every connection. Calls that are under way fail with ClientClosed. Closing twice is harmless."""
-        raise NotImplementedError
+        await self._cluster.close()
 
     async def list_groups(
         self,
@@ -77,7 +94,9 @@ class Admin:
         Consumer groups are types Classic and Consumer with protocol types "" and "consumer" (K518-32). A broker that
         fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter (K518-60, K518-61).
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import listing
+
+        return await listing.list_groups(self._cluster, states, types, protocol_types, timeout_ms)
 
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
@@ -86,7 +105,11 @@ class Admin:
 
         A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0 (GD-22).
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import describing
+
+        return await describing.describe_classic_groups(
+            self._cluster, group_ids, include_authorized_operations, timeout_ms
+        )
 
     async def describe_consumer_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
@@ -96,7 +119,11 @@ class Admin:
         Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
         protocol type (K1099-39), GroupAuthorizationFailed, TopicAuthorizationFailed.
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import describing
+
+        return await describing.describe_consumer_groups(
+            self._cluster, group_ids, include_authorized_operations, timeout_ms
+        )
 
     async def list_consumer_group_offsets(
         self,
@@ -110,9 +137,12 @@ class Admin:
         None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
         that was asked for and has no offset is ``None`` in the inner ``done`` (K88-42); one that the broker refused is
         in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error (K88-11).
-        ``require_stable`` waits for pending transactions (KIP-447); brokers before 2.5 ignore it (K88-72).
+        ``require_stable``: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
+        brokers before 2.5 ignore it (K88-72).
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import offsets
+
+        return await offsets.list_consumer_group_offsets(self._cluster, groups, require_stable, timeout_ms)
 
     async def list_offsets(
         self,
@@ -123,16 +153,21 @@ class Admin:
     ) -> Batch[TopicPartition, ListedOffset]:
         """Offsets of partitions by what is looked for, asked of each partition's leader.
 
-        A timestamp later than every record's gives offset −1. A partition without a leader fails when the timeout is
-        reached, others are not held up; an unknown one fails with UnknownTopicOrPartition.
+        A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
+        without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
+        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs the broker doesn't know.
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import log_offsets
+
+        return await log_offsets.list_offsets(self._cluster, specs, read_committed, timeout_ms)
 
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
         """Commit offsets for a group that has no members (GO-12): UnknownMemberId per partition when it has some."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import offsets as offsets_
+
+        return await offsets_.alter_consumer_group_offsets(self._cluster, group_id, offsets, timeout_ms)
 
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -142,13 +177,17 @@ class Admin:
         Raises the KafkaError of the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId,
         GroupAuthorizationFailed. UnsupportedVersion when the broker is older than 2.4 (K496-70).
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import offsets
+
+        return await offsets.delete_consumer_group_offsets(self._cluster, group_id, partitions, timeout_ms)
 
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
         """Delete groups with their offsets (GD-05): NonEmptyGroup, GroupIdNotFound … per group."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import groups
+
+        return await groups.delete_consumer_groups(self._cluster, group_ids, timeout_ms)
 
     async def remove_members(
         self,
@@ -163,11 +202,15 @@ class Admin:
         ``reason`` is told to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import groups
+
+        return await groups.remove_members(self._cluster, group_id, members, reason, timeout_ms)
 
     async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
         """The coordinator of each group, looked up afresh (GD-06)."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import coordinators
+
+        return await coordinators.find_coordinators(self._cluster, group_ids, timeout_ms)
 
     async def describe_topics(
         self,
@@ -180,24 +223,34 @@ class Admin:
 
         Never creates a topic. Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed, InvalidTopic.
         """
-        raise NotImplementedError
+        from groupkeeper.client.admin import topics
+
+        return await topics.describe_topics(self._cluster, names, include_authorized_operations, timeout_ms)
 
     async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
         """The topics that the caller may see, sorted by name."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import topics
+
+        return await topics.list_topics(self._cluster, include_internal, timeout_ms)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, CreatedTopic]:
         """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import topics as topics_
+
+        return await topics_.create_topics(self._cluster, topics, validate_only, timeout_ms)
 
     async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
         """Delete topics: UnknownTopicOrPartition, TopicDeletionDisabled … per topic."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import topics
+
+        return await topics.delete_topics(self._cluster, names, timeout_ms)
 
     async def describe_cluster(
         self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
-        raise NotImplementedError
+        from groupkeeper.client.admin import topics
+
+        return await topics.describe_cluster(self._cluster, include_authorized_operations, timeout_ms)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.client.errors import ClientError, IllegalArgument
+from groupkeeper.client.topology import Node as Node
+from groupkeeper.client.topology import TopicPartition as TopicPartition
 from groupkeeper.protocol.errors import KafkaError
 
 K = TypeVar("K")
@@ -48,7 +50,7 @@ class Batch(Generic[K, V]):
         return f"Batch(done={self.done!r}, failed={self.failed!r})"
 
 
-class GroupState(str, Enum):
+class GroupState(StrEnum):
     """State of a group, spelled as Kafka sends it. A state that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "Unknown"
@@ -61,16 +63,13 @@ class GroupState(str, Enum):
     RECONCILING = "Reconciling"
     NOT_READY = "NotReady"
 
-    def __str__(self) -> str:
-        return self.value
-
     @classmethod
     def parse(cls, text: str) -> GroupState:
         """The state named so, whatever the case; UNKNOWN for any other text."""
         return _STATE_BY_TEXT.get(text) or _STATE_BY_TEXT.get(text.lower(), cls.UNKNOWN)
 
 
-class GroupType(str, Enum):
+class GroupType(StrEnum):
     """Protocol of a group. A type that a newer broker invents reads as UNKNOWN."""
 
     UNKNOWN = "Unknown"
@@ -78,9 +77,6 @@ class GroupType(str, Enum):
     CLASSIC = "Classic"
     SHARE = "Share"
     STREAMS = "Streams"
-
-    def __str__(self) -> str:
-        return self.value
 
     @classmethod
     def parse(cls, text: str) -> GroupType:
@@ -90,28 +86,6 @@ class GroupType(str, Enum):
 
 _STATE_BY_TEXT = {text: state for state in GroupState for text in (state.value, state.value.lower())}
 _TYPE_BY_TEXT = {text: kind for kind in GroupType for text in (kind.value, kind.value.lower())}
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic. Its text is Kafka's: ``orders-0``."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
-class Node(NamedTuple):
-    """A broker: its id, the address it advertises, and its rack (None when it has none)."""
-
-    id: int
-    host: str
-    port: int
-    rack: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port} (id: {self.id} rack: {'null' if self.rack is None else self.rack})"
 
 
 class OffsetAndMetadata(NamedTuple):

@@ -1,0 +1,118 @@
+"""Which broker coordinates a group (FindCoordinator, KIP-699)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from groupkeeper.client.admin.types import Batch, Failure, Node
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import UnsupportedBatching
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.routing import Ask, Locate, Located, Routed, V, one_by_one
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, error_for
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+
+_KEYS_PER_REQUEST = 2000
+_RETRIABLE = (14, 15)
+_GROUP_KEY = 0
+
+
+def routed(cluster: Cluster, deadline: Deadline, ask: Ask[str, V], *, chunk: int = 1) -> Routed[str, V]:
+    """A call on groups, each asked of its coordinator."""
+    return Routed(cluster, deadline, locating(cluster), ask, chunk=chunk)
+
+
+def locating(cluster: Cluster) -> Locate[str]:
+    """How coordinators are found: remembered ones first, the rest by as few requests as the broker allows."""
+
+    async def locate(group_ids: list[str], is_again: bool, deadline: Deadline) -> Located[str]:
+        located: Located[str] = Located()
+        unknown: list[str] = []
+        for group_id in group_ids:
+            node_id = None if is_again else cluster.coordinators.get(group_id)
+            peer = None if node_id is None else cluster.peer_by_id(node_id)
+            if peer is None:
+                unknown.append(group_id)
+            else:
+                located.by_peer.setdefault(peer, []).append(group_id)
+        for start in range(0, len(unknown), _KEYS_PER_REQUEST):
+            await _look_up(cluster, unknown[start : start + _KEYS_PER_REQUEST], deadline, located)
+        return located
+
+    return locate
+
+
+async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_ms: int | None) -> Batch[str, Node]:
+    """Admin.find_coordinators."""
+    deadline = cluster.deadline("findCoordinators", timeout_ms)
+
+    async def answer_from_lookup(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Node | Failure]:
+        return {key: cluster.nodes[cluster.coordinators[key]] for key in keys}
+
+    wanted = list(group_ids)
+    for group_id in wanted:
+        cluster.coordinators.pop(group_id, None)
+    return await routed(cluster, deadline, answer_from_lookup, chunk=_KEYS_PER_REQUEST).run(wanted)
+
+
+async def _look_up(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, located: Located[str]) -> None:
+    for group_id, found in (await _ask(cluster, group_ids, deadline)).items():
+        if isinstance(found, Node):
+            cluster.coordinators[group_id] = found.id
+            located.by_peer.setdefault(cluster.peer(found), []).append(group_id)
+        elif isinstance(found, KafkaError) and found.code in _RETRIABLE:
+            located.retry[group_id] = found
+        else:
+            located.failed[group_id] = found
+
+
+async def _ask(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Node | Failure]:
+    try:
+        return await _ask_batch(cluster, group_ids, deadline)
+    except UnsupportedBatching:
+
+        async def ask_one(group_id: str) -> Node | Failure:
+            return (await _ask_batch(cluster, [group_id], deadline))[group_id]
+
+        answers = await one_by_one(group_ids, ask_one)
+        return dict(answers)
+
+
+async def _ask_batch(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Node | Failure]:
+    def build(version: int) -> FindCoordinatorRequest:
+        if version >= 4:
+            return FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=group_ids)
+        if len(group_ids) > 1:
+            raise UnsupportedBatching(
+                f"Cannot create a v{version} FindCoordinator request because we require features supported only in "
+                "4 or later."
+            )
+        return FindCoordinatorRequest(key=group_ids[0], key_type=_GROUP_KEY)
+
+    answer = await cluster.ask_any(FindCoordinatorRequest, FindCoordinatorResponse, build, deadline)
+    if not answer.coordinators:
+        return {
+            group_id: _found(cluster, group_id, answer.error_code, answer.node_id, answer.host, answer.port)
+            for group_id in group_ids
+        }
+    return {
+        each.key: _found(cluster, each.key, each.error_code, each.node_id, each.host, each.port)
+        for each in answer.coordinators
+    }
+
+
+def _found(cluster: Cluster, group_id: str, error_code: int, node_id: int, host: str, port: int) -> Node | Failure:
+    if error_code == 0:
+        known = cluster.nodes.get(node_id)
+        if known is not None and known.host == host and known.port == port:
+            return known
+        return Node(node_id, host, port)
+    if error_code == GroupAuthorizationFailed.code:
+        return GroupAuthorizationFailed(
+            f"FindCoordinator request for groupId `{group_id}` failed due to authorization failure"
+        )
+    if error_code in _RETRIABLE:
+        return error_for(error_code)
+    return error_for(error_code, f"FindCoordinator request for key `{group_id}` failed due to an unexpected error")

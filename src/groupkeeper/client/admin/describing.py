@@ -1,0 +1,258 @@
+"""What groups are like: ConsumerGroupDescribe (KIP-848, KIP-1099) and DescribeGroups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from groupkeeper.client.admin.coordinators import routed
+from groupkeeper.client.admin.operations import operation_names
+from groupkeeper.client.admin.types import (
+    Batch,
+    ClassicGroupDescription,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    GroupType,
+    MemberDescription,
+    Node,
+    TopicPartition,
+)
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
+from groupkeeper.protocol.errors import GroupIdNotFound, error_for
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.consumer_group_describe_response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    Member,
+)
+from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.primitives import RootMessage
+
+D = TypeVar("D")
+P = TypeVar("P", bound=RootMessage)
+
+_GROUPS_PER_REQUEST = 100
+
+_CONSUMER = "consumer"
+_NOT_OF_CONSUMER_TYPE = (69, 35)
+"""GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: the group may be classic (K1099-38)."""
+
+_UPGRADED = {0: False, 1: True}
+
+
+async def describe_consumer_groups(
+    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
+) -> Batch[str, ConsumerGroupDescription]:
+    """Admin.describe_consumer_groups."""
+    deadline = cluster.deadline("describeConsumerGroups", timeout_ms)
+
+    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
+        answers: dict[str, ConsumerGroupDescription | Failure]
+        try:
+            answers = await _describe_consumer(cluster, peer, keys, include_authorized_operations, deadline)
+        except UnsupportedVersion as error:
+            answers = dict.fromkeys(keys, error)
+        firsts = {key: failure for key in keys if (failure := _may_be_classic(answers.get(key))) is not None}
+        if firsts:
+            classic = await _describe_classic(
+                cluster, peer, list(firsts), include_authorized_operations, deadline, _as_consumer_group
+            )
+            for key, answer in classic.items():
+                is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
+                answers[key] = firsts[key] if is_unknown_to_both else answer
+        return answers
+
+    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+
+
+async def describe_classic_groups(
+    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
+) -> Batch[str, ClassicGroupDescription]:
+    """Admin.describe_classic_groups."""
+    deadline = cluster.deadline("describeClassicGroups", timeout_ms)
+
+    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ClassicGroupDescription | Failure]:
+        return await _describe_classic(cluster, peer, keys, include_authorized_operations, deadline, _as_classic_group)
+
+    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+
+
+def _may_be_classic(answer: ConsumerGroupDescription | Failure | None) -> Failure | None:
+    if isinstance(answer, UnsupportedVersion):
+        return answer
+    if isinstance(answer, Exception) and getattr(answer, "code", None) in _NOT_OF_CONSUMER_TYPE:
+        return answer
+    return None
+
+
+async def _describe_consumer(
+    cluster: Cluster, peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
+) -> dict[str, ConsumerGroupDescription | Failure]:
+    answer = await peer.ask(
+        ConsumerGroupDescribeRequest,
+        ConsumerGroupDescribeResponse,
+        lambda version: ConsumerGroupDescribeRequest(keys, include_authorized_operations),
+        deadline,
+    )
+    return {
+        group.group_id: error_for(group.error_code, group.error_message)
+        if group.error_code
+        else _consumer_group(group, _coordinator(cluster, group.group_id))
+        for group in answer.groups
+    }
+
+
+def _consumer_group(group: DescribedConsumerGroup, coordinator: Node) -> ConsumerGroupDescription:
+    return ConsumerGroupDescription(
+        group_id=group.group_id,
+        group_type=GroupType.CONSUMER,
+        group_state=GroupState.parse(group.group_state),
+        is_simple=False,
+        partition_assignor=group.assignor_name,
+        members=tuple(_consumer_member(member) for member in group.members),
+        coordinator=coordinator,
+        group_epoch=group.group_epoch,
+        target_assignment_epoch=group.assignment_epoch,
+        authorized_operations=operation_names(group.authorized_operations),
+    )
+
+
+def _consumer_member(member: Member) -> MemberDescription:
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=_partitions(member.assignment),
+        target_assignment=_partitions(member.target_assignment),
+        member_epoch=member.member_epoch,
+        upgraded=_UPGRADED.get(member.member_type),
+        rack_id=member.rack_id,
+        subscribed_topics=tuple(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex or None,
+    )
+
+
+def _partitions(assignment: Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions
+    )
+
+
+async def _describe_classic(
+    cluster: Cluster,
+    peer: Peer,
+    keys: list[str],
+    include_authorized_operations: bool,
+    deadline: Deadline,
+    convert: Callable[[DescribedGroup, Node], D],
+) -> dict[str, D | Failure]:
+    def build(version: int) -> DescribeGroupsRequest:
+        # Brokers before 2.3 cannot tell the authorized operations: the description then has none.
+        return DescribeGroupsRequest(keys, include_authorized_operations and version >= 3)
+
+    answer = await peer.ask(DescribeGroupsRequest, DescribeGroupsResponse, build, deadline)
+    results: dict[str, D | Failure] = {}
+    for group in answer.groups:
+        if group.error_code:
+            results[group.group_id] = error_for(group.error_code, group.error_message)
+        else:
+            try:
+                results[group.group_id] = convert(group, _coordinator(cluster, group.group_id))
+            except IllegalArgument as error:
+                results[group.group_id] = error
+    return results
+
+
+def _as_consumer_group(group: DescribedGroup, coordinator: Node) -> ConsumerGroupDescription:
+    if group.protocol_type not in (_CONSUMER, ""):
+        raise IllegalArgument(f"GroupId {group.group_id} is not a consumer group ({group.protocol_type}).")
+    return ConsumerGroupDescription(
+        group_id=group.group_id,
+        group_type=GroupType.CLASSIC,
+        group_state=GroupState.parse(group.group_state),
+        is_simple=group.protocol_type == "",
+        partition_assignor=group.protocol_data,
+        members=_classic_members(group),
+        coordinator=coordinator,
+        authorized_operations=operation_names(group.authorized_operations),
+    )
+
+
+def _as_classic_group(group: DescribedGroup, coordinator: Node) -> ClassicGroupDescription:
+    return ClassicGroupDescription(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol_data,
+        group_state=GroupState.parse(group.group_state),
+        members=_classic_members(group),
+        coordinator=coordinator,
+        authorized_operations=operation_names(group.authorized_operations),
+    )
+
+
+def _classic_members(group: DescribedGroup) -> tuple[MemberDescription, ...]:
+    # Other protocol types (Connect …) have blobs of other forms.
+    are_consumers = group.protocol_type in (_CONSUMER, "")
+    return tuple(_classic_member(member, are_consumers) for member in group.members)
+
+
+def _classic_member(member: DescribedGroupMember, is_consumer: bool) -> MemberDescription:
+    assignment: tuple[TopicPartition, ...] = ()
+    subscribed: tuple[str, ...] | None = None
+    if is_consumer:
+        decoded = _embedded(ConsumerProtocolAssignment, member.member_assignment)
+        if decoded is not None:
+            assignment = tuple(
+                TopicPartition(topic.topic, index)
+                for topic in decoded.assigned_partitions
+                for index in topic.partitions
+            )
+        subscription = _embedded(ConsumerProtocolSubscription, member.member_metadata)
+        subscribed = None if subscription is None else tuple(subscription.topics)
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=assignment,
+        subscribed_topics=subscribed,
+        metadata=member.member_metadata,
+        assignment_blob=member.member_assignment,
+    )
+
+
+def _embedded(cls: type[P], blob: bytes) -> P | None:
+    """A blob of the embedded consumer protocol (GC-30); None when there is none or it can't be read.
+
+    One member's broken blob must not hide its group. Versions to come begin like the last one known.
+    """
+    if len(blob) < 2:
+        return None
+    version = int.from_bytes(blob[:2], "big", signed=True)
+    try:
+        return decode_prefix(cls, blob, max(0, min(version, cls.MAX_VERSION)), 2)[0]
+    except MalformedMessage:
+        return None
+
+
+def _coordinator(cluster: Cluster, group_id: str) -> Node:
+    return cluster.nodes[cluster.coordinators[group_id]]
+
+
+def member_identities(members: Sequence[MemberDescription]) -> list[tuple[str | None, str]]:
+    """How to name members to LeaveGroup: (instance id, ""), or (None, member id) of a dynamic one."""
+    return [(None, member.member_id) if member.instance_id is None else (member.instance_id, "") for member in members]

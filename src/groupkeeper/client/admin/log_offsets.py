@@ -1,0 +1,149 @@
+"""Offsets of partitions' logs (ListOffsets), asked of each partition's leader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicPartition
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import UnsupportedVersion
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.routing import Located, Retries, Routed
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition, error_for
+from groupkeeper.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
+
+_PARTITIONS_PER_REQUEST = 5000
+_CONSUMER_REPLICA_ID = -1
+
+_RETRIES = Retries(
+    # OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH, REQUEST_TIMED_OUT: the leader knows it is the leader, but isn't ready.
+    here=frozenset({78, 75, 7}),
+    # The leader has moved, or its metadata is not everywhere yet.
+    elsewhere=frozenset({3, 5, 6, 9, 13, 56, 72, 74, 100}),
+)
+
+_TOPIC_PATIENCE_S = 1.0
+"""How long a topic may be unknown: a new one is known to every broker much sooner."""
+
+_LEADER_PATIENCE_S = 5.0
+"""How long a partition may be without a leader: an election takes less, and a dead partition must not hang the call."""
+
+_RETRIABLE_TOPIC_CODES = (3, 5)
+
+_NEEDS = {
+    -3: (7, "MAX_TIMESTAMP"),
+    -4: (8, "EARLIEST_LOCAL"),
+    -5: (9, "LATEST_TIERED"),
+    -6: (11, "EARLIEST_PENDING_UPLOAD"),
+}
+"""Lowest version of ListOffsets by special timestamp."""
+
+
+async def list_offsets(
+    cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], read_committed: bool, timeout_ms: int | None
+) -> Batch[TopicPartition, ListedOffset]:
+    """Admin.list_offsets."""
+    deadline = cluster.deadline("listOffsets", timeout_ms)
+
+    async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
+        return await _locate(cluster, keys, is_again, deadline)
+
+    async def ask(
+        peer: Peer, keys: list[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, ListedOffset | Failure]:
+        return await _ask(peer, {key: specs[key] for key in keys}, read_committed, deadline)
+
+    call: Routed[TopicPartition, ListedOffset] = Routed(
+        cluster, deadline, locate, ask, chunk=_PARTITIONS_PER_REQUEST, retries=_RETRIES, gives_up=_gives_up
+    )
+    return await call.run(list(specs))
+
+
+def _gives_up(failure: Failure, elapsed_s: float) -> bool:
+    if isinstance(failure, UnknownTopicOrPartition):
+        return elapsed_s >= _TOPIC_PATIENCE_S
+    return isinstance(failure, LeaderNotAvailable) and elapsed_s >= _LEADER_PATIENCE_S
+
+
+async def _locate(
+    cluster: Cluster, keys: list[TopicPartition], is_again: bool, deadline: Deadline
+) -> Located[TopicPartition]:
+    leaders = cluster.leaders
+    topics = {key.topic for key in keys if is_again or leaders.get(key, -1) < 0}
+    failure_by_topic: dict[str, Failure] = {}
+    fresh: dict[tuple[str, int], int] = {}
+    if topics:
+        answer = await cluster.metadata(topics, deadline)
+        for topic in answer.topics:
+            if topic.name is not None and topic.error_code:
+                failure_by_topic[topic.name] = error_for(topic.error_code)
+            for partition in topic.partitions:
+                fresh[topic.name or "", partition.partition_index] = partition.leader_id
+    located: Located[TopicPartition] = Located()
+    for key in keys:
+        failure = failure_by_topic.get(key.topic)
+        leader = fresh.get(key) if key.topic in topics else leaders.get(key)
+        peer = None if leader is None or leader < 0 else cluster.peer_by_id(leader)
+        if failure is not None and getattr(failure, "code", None) not in _RETRIABLE_TOPIC_CODES:
+            located.failed[key] = failure
+        elif peer is not None:
+            located.by_peer.setdefault(peer, []).append(key)
+        elif failure is not None:
+            located.retry[key] = failure
+        elif leader is None:
+            located.retry[key] = UnknownTopicOrPartition()
+        else:
+            located.retry[key] = LeaderNotAvailable()
+    return located
+
+
+async def _ask(
+    peer: Peer, specs: Mapping[TopicPartition, OffsetSpec], read_committed: bool, deadline: Deadline
+) -> dict[TopicPartition, ListedOffset | Failure]:
+    results: dict[TopicPartition, ListedOffset | Failure] = {}
+
+    def build(version: int) -> ListOffsetsRequest:
+        if read_committed and version < 2:
+            raise UnsupportedVersion(
+                f"The broker only supports ListOffsets v{version}, but we need v2 or newer to read committed offsets."
+            )
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for key, spec in specs.items():
+            needed, name = _NEEDS.get(spec.timestamp, (0, ""))
+            if version < needed:
+                results[key] = UnsupportedVersion(f"Broker {peer.address} does not support {name} offset specs")
+            else:
+                partition = ListOffsetsPartition(key.partition, timestamp=spec.timestamp)
+                topics.setdefault(key.topic, []).append(partition)
+        if not topics:
+            raise _NothingToAsk
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER_REPLICA_ID,
+            isolation_level=int(read_committed),
+            topics=[ListOffsetsTopic(topic, partitions) for topic, partitions in topics.items()],
+            timeout_ms=int(deadline.left_s() * 1000),
+        )
+
+    try:
+        answer = await peer.ask(ListOffsetsRequest, ListOffsetsResponse, build, deadline)
+    except _NothingToAsk:
+        return results
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            key = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code:
+                results[key] = error_for(partition.error_code)
+            else:
+                epoch = partition.leader_epoch
+                results[key] = ListedOffset(partition.offset, partition.timestamp, None if epoch < 0 else epoch)
+    return results
+
+
+class _NothingToAsk(Exception):
+    """Every key of the request is beyond the broker's version."""

@@ -1,0 +1,289 @@
+"""Committed offsets of groups: fetch (KIP-88, KIP-709), commit, delete (KIP-496)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from groupkeeper.client.admin.coordinators import locating, routed
+from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.routing import COORDINATOR_RETRIES, Ask, Retries, Routed, one_by_one
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import error_for
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+GROUPS_PER_FETCH = 400
+"""Groups of one OffsetFetch request: hundreds, so that the answer stays well below a megabyte or so."""
+
+_LAST_VERSION_WITH_NAMES = 9
+"""Of OffsetFetch and OffsetCommit: from version 10 on topics go by id (K88-44)."""
+
+_COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
+"""A commit waits for a rebalance to end, too (GO-12)."""
+
+_PARTITION_CODES_OF_V1 = (0, 3, 29)
+"""In OffsetFetch version 1 any other code on a partition is an error of the whole group (K88-30)."""
+
+Wanted = Mapping[str, list[TopicPartition] | None]
+GroupOffsets = Batch[TopicPartition, OffsetAndMetadata | None]
+
+
+async def list_consumer_group_offsets(
+    cluster: Cluster,
+    groups: Mapping[str, Iterable[TopicPartition] | None],
+    require_stable: bool,
+    timeout_ms: int | None,
+) -> Batch[str, GroupOffsets]:
+    """Admin.list_consumer_group_offsets."""
+    deadline = cluster.deadline("listConsumerGroupOffsets", timeout_ms)
+    wanted = {group_id: None if tps is None else list(dict.fromkeys(tps)) for group_id, tps in groups.items()}
+
+    async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, GroupOffsets | Failure]:
+        try:
+            return await _fetch(peer, {group_id: wanted[group_id] for group_id in group_ids}, require_stable, deadline)
+        except UnsupportedBatching:
+
+            async def ask_one(group_id: str) -> GroupOffsets | Failure:
+                one = await _fetch(peer, {group_id: wanted[group_id]}, require_stable, deadline)
+                return one[group_id]
+
+            return dict(await one_by_one(group_ids, ask_one))
+
+    return await routed(cluster, deadline, ask, chunk=GROUPS_PER_FETCH).run(list(wanted))
+
+
+async def _fetch(
+    peer: Peer, wanted: Wanted, require_stable: bool, deadline: Deadline
+) -> dict[str, GroupOffsets | Failure]:
+    answer = await peer.ask(
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+        lambda version: _fetch_request(version, wanted, require_stable),
+        deadline,
+        max_version=_LAST_VERSION_WITH_NAMES,
+    )
+    results: dict[str, GroupOffsets | Failure] = {}
+    for group in answer.groups:
+        if group.error_code:
+            results[group.group_id] = error_for(group.error_code)
+        elif group.group_id in wanted:
+            results[group.group_id] = _offsets(group.topics, wanted[group.group_id])
+    if not answer.groups and len(wanted) == 1:
+        # Below version 8: one group, whose error before version 2 is found on its partitions only.
+        [(group_id, partitions)] = wanted.items()
+        code = answer.error_code or _group_code_of_v1(answer)
+        results[group_id] = error_for(code) if code else _offsets(answer.topics, partitions)
+    return results
+
+
+def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> OffsetFetchRequest:
+    if version < 8 and len(wanted) > 1:
+        raise UnsupportedBatching(
+            f"Broker does not support batching groups for fetch offset request on version {version}"
+        )
+    if version < 2 and None in wanted.values():
+        raise UnsupportedVersion(
+            f"The broker only supports OffsetFetchRequest v{version}, but we need v2 or newer to request all topic "
+            "partitions."
+        )
+    is_stable = require_stable and version >= 7  # K88-72: dropped on older brokers
+    if version >= 8:
+        return OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id=group_id,
+                    topics=None
+                    if partitions is None
+                    else [
+                        OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
+                        for topic, indexes in by_topic(partitions).items()
+                    ],
+                )
+                for group_id, partitions in wanted.items()
+            ],
+            require_stable=is_stable,
+        )
+    [(group_id, partitions)] = wanted.items()
+    topics = None
+    if partitions is not None:
+        topics = [OffsetFetchRequestTopic(topic, indexes) for topic, indexes in by_topic(partitions).items()]
+    return OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=is_stable)
+
+
+def _group_code_of_v1(answer: OffsetFetchResponse) -> int:
+    codes = (partition.error_code for topic in answer.topics for partition in topic.partitions)
+    return next((code for code in codes if code not in _PARTITION_CODES_OF_V1), 0)
+
+
+def _offsets(
+    topics: Iterable[OffsetFetchResponseTopics | OffsetFetchResponseTopic], wanted: list[TopicPartition] | None
+) -> GroupOffsets:
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    failed: dict[TopicPartition, Failure] = {}
+    for topic in topics:
+        name = topic.name
+        for partition in topic.partitions:
+            tp = TopicPartition(name, partition.partition_index)
+            if partition.error_code:
+                failed[tp] = error_for(partition.error_code)
+            elif partition.committed_offset < 0:
+                offsets[tp] = None
+            else:
+                epoch = partition.committed_leader_epoch
+                offsets[tp] = OffsetAndMetadata(
+                    partition.committed_offset, None if epoch < 0 else epoch, partition.metadata or ""
+                )
+    if wanted is not None:
+        for tp in wanted:
+            if tp not in offsets and tp not in failed:
+                failed[tp] = MissingResult(f"the answer has no offset of {tp}")
+    return Batch(offsets, failed)
+
+
+async def alter_consumer_group_offsets(
+    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None
+) -> Batch[TopicPartition, None]:
+    """Admin.alter_consumer_group_offsets."""
+    deadline = cluster.deadline("alterConsumerGroupOffsets", timeout_ms)
+
+    async def ask(
+        peer: Peer, group_ids: list[str], deadline: Deadline
+    ) -> dict[str, Batch[TopicPartition, None] | Failure]:
+        return {group_id: await _commit(peer, group_id, offsets, deadline)}
+
+    return await _of_one_group(cluster, deadline, group_id, ask, _COMMIT_RETRIES)
+
+
+async def _commit(
+    peer: Peer, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
+) -> Batch[TopicPartition, None] | Failure:
+    from groupkeeper.protocol.messages.offset_commit_request import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+    from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for tp, committed in offsets.items():
+        epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
+        topics.setdefault(tp.topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=tp.partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=epoch,
+                committed_metadata=committed.metadata,
+            )
+        )
+    # GO-12: generation −1 and no ids, the defaults, are a commit from outside of the group.
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
+    )
+    answer = await peer.ask(
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        lambda version: request,
+        deadline,
+        max_version=_LAST_VERSION_WITH_NAMES,
+    )
+    codes = {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+    for code in codes.values():
+        if code in _COMMIT_RETRIES.here or code in _COMMIT_RETRIES.elsewhere:
+            return error_for(code)
+    return _by_partition(list(offsets), codes, 'Offset commit result for partition "{}" was not in the response')
+
+
+async def delete_consumer_group_offsets(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], timeout_ms: int | None
+) -> Batch[TopicPartition, None]:
+    """Admin.delete_consumer_group_offsets."""
+    deadline = cluster.deadline("deleteConsumerGroupOffsets", timeout_ms)
+    wanted = list(dict.fromkeys(partitions))
+
+    async def ask(
+        peer: Peer, group_ids: list[str], deadline: Deadline
+    ) -> dict[str, Batch[TopicPartition, None] | Failure]:
+        return {group_id: await _delete(peer, group_id, wanted, deadline)}
+
+    return await _of_one_group(cluster, deadline, group_id, ask)
+
+
+async def _delete(
+    peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline
+) -> Batch[TopicPartition, None] | Failure:
+    from groupkeeper.protocol.messages.offset_delete_request import (
+        OffsetDeleteRequest,
+        OffsetDeleteRequestPartition,
+        OffsetDeleteRequestTopic,
+    )
+    from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
+
+    request = OffsetDeleteRequest(
+        group_id,
+        [
+            OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
+            for topic, indexes in by_topic(partitions).items()
+        ],
+    )
+    answer = await peer.ask(OffsetDeleteRequest, OffsetDeleteResponse, lambda version: request, deadline)
+    if answer.error_code:
+        return error_for(answer.error_code)
+    codes = {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+    return _by_partition(
+        partitions, codes, 'Offset deletion result for partition "{}" was not included in the response'
+    )
+
+
+async def _of_one_group(
+    cluster: Cluster,
+    deadline: Deadline,
+    group_id: str,
+    ask: Ask[str, Batch[TopicPartition, None]],
+    retries: Retries = COORDINATOR_RETRIES,
+) -> Batch[TopicPartition, None]:
+    batch = await Routed(cluster, deadline, locating(cluster), ask, chunk=1, retries=retries).run([group_id])
+    return batch.result(group_id)
+
+
+def _by_partition(
+    wanted: list[TopicPartition], codes: dict[TopicPartition, int], missing: str
+) -> Batch[TopicPartition, None]:
+    batch: Batch[TopicPartition, None] = Batch()
+    for tp in wanted:
+        code = codes.get(tp)
+        if code is None:
+            batch.failed[tp] = MissingResult(missing.format(tp))
+        elif code:
+            batch.failed[tp] = error_for(code)
+        else:
+            batch.done[tp] = None
+    return batch
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition indexes by topic, in the order given."""
+    indexes: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        indexes.setdefault(topic, []).append(index)
+    return indexes

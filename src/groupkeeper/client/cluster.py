@@ -1,0 +1,210 @@
+"""The brokers of a cluster: finding them, and asking any of them, one of them, or the controller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from groupkeeper.client.addresses import Address
+from groupkeeper.client.errors import (
+    CallTimedOut,
+    ClientClosed,
+    ClientError,
+    ConnectionFailed,
+    UnexpectedAnswer,
+    UnresolvableName,
+)
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.timing import Backoff, Deadline
+from groupkeeper.client.topology import Node
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+if TYPE_CHECKING:
+    from groupkeeper.client.security import Security
+    from groupkeeper.client.settings import Settings
+
+A = TypeVar("A", bound=RootMessage)
+R = TypeVar("R", bound=RootMessage)
+
+_ANY_VERSION = 32767
+_HEAD_START_S = 0.5
+"""How long one bootstrap server may take to answer before the next is tried beside it."""
+
+
+class Cluster:
+    """What is known of a cluster, and the connections to its brokers.
+
+    ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids to the coordinator's: both
+    are memories that may be out of date; the broker asked then says so, and the entry is looked up again.
+    """
+
+    def __init__(self, bootstrap: list[Address], settings: Settings, security: Security) -> None:
+        self.settings = settings
+        self.nodes: dict[int, Node] = {}
+        self.cluster_id: str | None = None
+        self.controller_id = -1
+        self.leaders: dict[tuple[str, int], int] = {}
+        self.coordinators: dict[str, int] = {}
+        self._security = security
+        self._bootstrap = [Peer(address, settings, security) for address in bootstrap]
+        self._peers: dict[int, Peer] = {}
+        self._retired: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def deadline(self, name: str, timeout_ms: int | None) -> Deadline:
+        """The deadline of a call that starts now; None: the default timeout."""
+        if self._is_closed:
+            raise ClientClosed(f"{name}: the client was closed")
+        return Deadline(name, self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+
+    def backoff(self) -> Backoff:
+        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+
+    async def connect(self, deadline: Deadline) -> None:
+        """Connect to the first bootstrap server that answers; try all of them again until the deadline.
+
+        Raises at once what waiting cannot change: no name resolves, or none is a Kafka broker.
+        """
+        backoff = self.backoff()
+        while True:
+            failures = await self._race(deadline)
+            if not failures:
+                return
+            failure = _summary(failures)
+            if all(isinstance(each, UnresolvableName | UnexpectedAnswer) for each in failures):
+                raise failure
+            try:
+                await backoff.pause(deadline, failure)
+            except CallTimedOut:
+                raise failure from None
+
+    async def close(self) -> None:
+        """Drop every connection and wait until the sockets are gone."""
+        self._is_closed = True
+        for peer in (*self._bootstrap, *self._peers.values()):
+            await peer.close()
+        await asyncio.gather(*self._retired, return_exceptions=True)
+
+    def peer(self, node: Node) -> Peer:
+        """The peer of a node; the old connections go when the node has moved to another address."""
+        address = Address(node.host, node.port)
+        known = self._peers.get(node.id)
+        if known is not None and known.address == address:
+            return known
+        peer = next((each for each in self._bootstrap if each.address == address), None)
+        peer = peer or Peer(address, self.settings, self._security)
+        self._peers[node.id] = peer
+        self.nodes[node.id] = node
+        if known is not None and known not in self._bootstrap:
+            retired = asyncio.create_task(known.close())
+            self._retired.add(retired)
+            retired.add_done_callback(self._retired.discard)
+        return peer
+
+    def peer_by_id(self, node_id: int) -> Peer | None:
+        """The peer of a node id, None when no such broker is known."""
+        node = self.nodes.get(node_id)
+        return None if node is None else self.peer(node)
+
+    async def ask_any(
+        self,
+        request_type: type[R],
+        answer_type: type[A],
+        build: Callable[[int], R],
+        deadline: Deadline,
+        *,
+        max_version: int = _ANY_VERSION,
+    ) -> A:
+        """Ask one broker, whichever; another one when it fails, until the deadline. Raises as ``Peer.ask`` does."""
+        backoff = self.backoff()
+        while True:
+            peer = self._best_peer()
+            try:
+                return await peer.ask(request_type, answer_type, build, deadline, max_version=max_version)
+            except (ConnectionFailed, CallTimedOut) as error:
+                if deadline.has_passed:
+                    raise deadline.timed_out(error) from error
+                await backoff.pause(deadline, error)
+
+    async def refresh(self, deadline: Deadline) -> MetadataResponse:
+        """Learn the brokers and the controller afresh."""
+        return await self.metadata((), deadline)
+
+    async def metadata(
+        self, topics: Iterable[str] | None, deadline: Deadline, *, include_authorized_operations: bool = False
+    ) -> MetadataResponse:
+        """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are remembered."""
+        names = None if topics is None else list(topics)
+
+        def build(version: int) -> MetadataRequest:
+            from groupkeeper.protocol.messages.metadata_request import MetadataRequestTopic
+
+            if version == 0:
+                # Empty means all. There is no way to ask for none.
+                wanted: list[MetadataRequestTopic] | None = []
+            elif names is None or (names and version < 4):
+                # Before version 4 asking for a topic may create it: ask for all instead.
+                wanted = None
+            else:
+                wanted = [MetadataRequestTopic(name=name) for name in names]
+            with_operations = include_authorized_operations and version >= 8
+            return MetadataRequest(
+                topics=wanted,
+                allow_auto_topic_creation=version < 4,
+                include_topic_authorized_operations=with_operations,
+            )
+
+        answer = await self.ask_any(MetadataRequest, MetadataResponse, build, deadline)
+        self._remember(answer)
+        return answer
+
+    def _remember(self, answer: MetadataResponse) -> None:
+        if answer.brokers:
+            self.nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in answer.brokers}
+            for node in self.nodes.values():
+                self.peer(node)
+        self.cluster_id = answer.cluster_id
+        self.controller_id = answer.controller_id
+        for topic in answer.topics:
+            if topic.name is not None:
+                for partition in topic.partitions:
+                    self.leaders[topic.name, partition.partition_index] = partition.leader_id
+
+    def _best_peer(self) -> Peer:
+        known = [self._peers[node_id] for node_id in self.nodes if node_id in self._peers]
+        return min((*known, *self._bootstrap), key=lambda peer: (peer.failures, not peer.is_open))
+
+    async def _race(self, deadline: Deadline) -> list[ClientError]:
+        """Open a bootstrap server, the next one after a head start each. The failures when all failed, else none."""
+        failures: list[ClientError] = []
+        running: set[asyncio.Task[None]] = set()
+        waiting = list(self._bootstrap)
+        try:
+            while waiting or running:
+                if waiting:
+                    running.add(asyncio.create_task(waiting.pop(0).open(deadline)))
+                head_start_s = _HEAD_START_S if waiting else None
+                done, running = await asyncio.wait(running, timeout=head_start_s, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    error = task.exception()
+                    if error is None:
+                        return []
+                    if not isinstance(error, ClientError):
+                        raise error
+                    failures.append(error)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        return failures
+
+
+def _summary(failures: list[ClientError]) -> ClientError:
+    if len(failures) == 1:
+        return failures[0]
+    kinds = {type(failure) for failure in failures}
+    kind = kinds.pop() if len(kinds) == 1 else ConnectionFailed
+    return kind("no bootstrap server can be used: " + "; ".join(str(failure) for failure in failures))

@@ -1,0 +1,227 @@
+"""One connection to a broker: frames out, frames in, answers matched to requests by correlation id."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, TypeVar
+
+from groupkeeper.client.addresses import Address
+from groupkeeper.client.errors import (
+    AnswerTooLarge,
+    CallTimedOut,
+    ClientClosed,
+    ConnectionFailed,
+    UnexpectedAnswer,
+    UnresolvableName,
+)
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.framing import decode_response, encode_request
+from groupkeeper.protocol.primitives import RootMessage
+
+if TYPE_CHECKING:
+    from groupkeeper.client.security import Security
+    from groupkeeper.client.settings import Settings
+
+A = TypeVar("A", bound=RootMessage)
+
+_MAX_INT32 = 2**31 - 1
+
+
+class Connection(asyncio.Protocol):
+    """A connection that is open or was. Requests may be sent without waiting for the answers of earlier ones."""
+
+    __slots__ = (
+        "_chunks",
+        "_client_id",
+        "_closed",
+        "_correlation_id",
+        "_failure",
+        "_max_answer_bytes",
+        "_needed_bytes",
+        "_received_bytes",
+        "_transport",
+        "address",
+        "pending",
+        "versions",
+    )
+
+    def __init__(self, address: Address, client_id: str, max_answer_bytes: int) -> None:
+        self.address = address
+        self.pending: dict[int, asyncio.Future[bytes]] = {}
+        self.versions: dict[int, tuple[int, int]] = {}  # what the broker takes, by API key; set after ApiVersions
+        self._client_id = client_id
+        self._max_answer_bytes = max_answer_bytes
+        self._transport: asyncio.Transport | None = None
+        self._failure: Exception | None = None
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._correlation_id = 0
+        self._chunks: list[bytes] = []
+        self._received_bytes = 0
+        self._needed_bytes = 4
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and self._failure is None
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        # Chunks of one large answer are joined once, when all are there: memory follows what arrived, not what
+        # the size field promises.
+        if self._chunks:
+            self._chunks.append(data)
+            self._received_bytes += len(data)
+            if self._received_bytes < self._needed_bytes:
+                return
+            data = b"".join(self._chunks)
+            self._chunks = []
+        end = len(data)
+        pos = 0
+        self._needed_bytes = 4
+        while end - pos >= 4:
+            size = int.from_bytes(data[pos : pos + 4], "big")
+            if not 4 <= size <= self._max_answer_bytes:
+                self._fail(_bad_size(self.address, data[pos : pos + 8], size, self._max_answer_bytes))
+                return
+            if end - pos - 4 < size:
+                self._needed_bytes = 4 + size
+                break
+            self._deliver(data[pos + 4 : pos + 4 + size])
+            pos += 4 + size
+        if pos < end:
+            self._chunks = [data[pos:] if pos else data]
+            self._received_bytes = end - pos
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = "closed the connection" if exc is None else f"lost: {exc}"
+        self._fail(ConnectionFailed(f"{self.address}: {reason}"))
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    # What the owner calls.
+
+    async def ask(self, request: RootMessage, version: int, answer_type: type[A], timeout_s: float) -> A:
+        """Send a request and wait for its answer.
+
+        Raises ConnectionFailed, CallTimedOut, UnexpectedAnswer; UnsupportedField for a request that the version
+        cannot carry. After a cancellation or a timeout the late answer is dropped when it comes.
+        """
+        frame = await self.exchange(request, version, timeout_s)
+        try:
+            return decode_response(answer_type, frame, version)[1]
+        except MalformedMessage as error:
+            failure = UnexpectedAnswer(f"{self.address}: malformed answer: {error}")
+            self._fail(failure)
+            raise failure from error
+
+    async def exchange(self, request: RootMessage, version: int, timeout_s: float) -> bytes:
+        """As ``ask``, but the answer is left as a frame: response header and body."""
+        answer = self._send(request, version)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            raise CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms") from None
+
+    def abort(self, reason: Exception | None = None) -> None:
+        """Drop the connection at once; requests that wait for answers fail with ``reason``."""
+        self._fail(reason or ClientClosed(f"{self.address}: the client was closed"))
+
+    async def wait_closed(self) -> None:
+        """Wait until the socket is gone, after ``abort``."""
+        if self._transport is not None:
+            await asyncio.shield(self._closed)
+
+    def _send(self, request: RootMessage, version: int) -> asyncio.Future[bytes]:
+        if self._failure is not None:
+            raise ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
+        assert self._transport is not None
+        correlation_id = self._correlation_id
+        frame = encode_request(correlation_id, self._client_id, request, version)
+        self._correlation_id = 0 if correlation_id == _MAX_INT32 else correlation_id + 1
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.pending[correlation_id] = answer
+        self._transport.write(frame)
+        return answer
+
+    def _deliver(self, frame: bytes) -> None:
+        answer = self.pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
+        if answer is None:
+            self._fail(UnexpectedAnswer(f"{self.address}: an answer to a request that was not sent"))
+        elif not answer.done():
+            answer.set_result(frame)
+
+    def _fail(self, failure: Exception) -> None:
+        if self._failure is not None:
+            return
+        self._failure = failure
+        self._chunks = []
+        if self._transport is not None:
+            self._transport.abort()
+        for answer in self.pending.values():
+            if not answer.done():
+                answer.set_exception(failure)
+        self.pending.clear()
+
+
+async def open_connection(address: Address, settings: Settings, security: Security, timeout_s: float) -> Connection:
+    """Connect to the first of the host's addresses that accepts, within ``timeout_s`` altogether.
+
+    Raises UnresolvableName, ConnectionFailed. Nothing has been sent yet: ApiVersions and authentication are next.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise ConnectionFailed(f"{address}: the name could not be looked up in time") from None
+    except OSError as error:
+        text = f"{address}: the name {address.host} cannot be resolved ({error.strerror or error}): check its spelling"
+        raise UnresolvableName(f"{text}, or whether this machine's DNS or /etc/hosts knows it") from error
+    tls = security.tls()
+    last = ConnectionFailed(f"{address}: the name has no address")
+    for index, (_, _, _, _, sockaddr) in enumerate(found):
+        share_s = (deadline - loop.time()) / (len(found) - index)
+        connection = Connection(address, settings.client_id, settings.max_answer_bytes)
+        try:
+            async with asyncio.timeout(share_s):
+                await loop.create_connection(
+                    lambda made=connection: made,
+                    str(sockaddr[0]),
+                    address.port,
+                    ssl=tls,
+                    server_hostname=address.host if tls else None,
+                )
+            return connection
+        except TimeoutError:
+            last = ConnectionFailed(
+                f"{address}: no connection within {share_s * 1000:.0f} ms: a firewall, or host down?"
+            )
+        except OSError as error:
+            last = ConnectionFailed(f"{address}: {_reason(error)}")
+            last.__cause__ = error
+    raise last
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused: no broker listens there"
+    return (error.strerror or str(error)).lower()
+
+
+def _bad_size(address: Address, start: bytes, size: int, limit: int) -> UnexpectedAnswer:
+    if start[:2] in (b"\x15\x03", b"\x16\x03"):
+        return UnexpectedAnswer(
+            f"{address}: it answers with TLS: a PLAINTEXT listener, or security.protocol, is needed"
+        )
+    if start[:4] == b"HTTP":
+        return UnexpectedAnswer(f"{address}: it is an HTTP server, not a Kafka broker")
+    if size > limit:
+        return AnswerTooLarge(f"{address}: an answer of {size} bytes is over the limit of {limit}")
+    return UnexpectedAnswer(f"{address}: it is not a Kafka broker: an answer of {size} bytes is too short")

@@ -1,0 +1,227 @@
+"""A broker as a client sees it: its address, the versions it speaks, and a few connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.errors import (
+    CallTimedOut,
+    ClientClosed,
+    ConnectionFailed,
+    UnexpectedAnswer,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.framing import api_name, decode_response
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+if TYPE_CHECKING:
+    from groupkeeper.client.addresses import Address
+    from groupkeeper.client.security import Security
+    from groupkeeper.client.settings import Settings
+    from groupkeeper.client.timing import Deadline
+
+A = TypeVar("A", bound=RootMessage)
+R = TypeVar("R", bound=RootMessage)
+
+SOFTWARE_NAME = "groupkeeper"
+SOFTWARE_VERSION = "0.1.0"
+
+_UNSUPPORTED_VERSION = 35
+_ANY_VERSION = 32767
+
+
+class Peer:
+    """One broker. Connections are opened when they are needed and shared by concurrent requests.
+
+    ``failures`` counts the failed attempts since the last answer.
+    """
+
+    __slots__ = ("_connections", "_is_closed", "_opening", "_security", "_settings", "_versions", "address", "failures")
+
+    def __init__(self, address: Address, settings: Settings, security: Security) -> None:
+        self.address = address
+        self.failures = 0
+        self._settings = settings
+        self._security = security
+        self._connections: list[Connection] = []
+        self._opening: set[asyncio.Task[Connection]] = set()
+        self._versions: dict[int, tuple[int, int]] | None = None
+        self._is_closed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a connection is there to be used."""
+        return any(connection.is_open for connection in self._connections)
+
+    async def open(self, deadline: Deadline) -> None:
+        """Make sure that there is a connection. Raises as ``ask`` does."""
+        await self._connection(deadline)
+
+    async def ask(
+        self,
+        request_type: type[R],
+        answer_type: type[A],
+        build: Callable[[int], R],
+        deadline: Deadline,
+        *,
+        max_version: int = _ANY_VERSION,
+    ) -> A:
+        """Send what ``build`` makes for the highest version that both sides speak, and wait for the answer.
+
+        The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
+        CallTimedOut, UnexpectedAnswer, UnsupportedVersion; what ``build`` raises (UnsupportedVersion) passes through.
+        """
+        try:
+            connection = await self._connection(deadline)
+        except (ConnectionFailed, UnexpectedAnswer):
+            self.failures += 1
+            raise
+        version = version_of(request_type, connection.versions, max_version)
+        request = build(version)
+        timeout_s = self._settings.request_timeout_ms / 1000
+        left_s = deadline.left_s()
+        try:
+            answer = await connection.ask(request, version, answer_type, min(timeout_s, left_s))
+        except CallTimedOut as error:
+            self.failures += 1
+            if timeout_s < left_s:
+                # The broker hangs on this connection: what is queued behind would time out too.
+                connection.abort(ConnectionFailed(str(error)))
+            raise
+        except (ConnectionFailed, UnexpectedAnswer):
+            self.failures += 1
+            # Who comes back may be a broker of another release.
+            self._versions = None
+            raise
+        self.failures = 0
+        return answer
+
+    async def close(self) -> None:
+        """Drop all connections and wait until their sockets are gone."""
+        self._is_closed = True
+        opening = list(self._opening)
+        for task in opening:
+            task.cancel()
+        for connection in self._connections:
+            connection.abort()
+        await asyncio.gather(*opening, return_exceptions=True)
+        for connection in self._connections:
+            await connection.wait_closed()
+
+    async def _connection(self, deadline: Deadline) -> Connection:
+        """An idle connection; when all are busy a further one, and the least busy one when there are enough."""
+        while True:
+            if self._is_closed:
+                raise ClientClosed(f"{self.address}: the client was closed")
+            self._connections = [connection for connection in self._connections if connection.is_open]
+            best = min(self._connections, key=lambda connection: len(connection.pending), default=None)
+            if best is not None and (not best.pending or self._is_full()):
+                return best
+            if best is not None or not self._opening:
+                return await self._wait_for(self._start_opening(deadline), deadline)
+            # The first connection finds out the versions; who comes meanwhile waits for it, then looks again.
+            await self._wait_for(next(iter(self._opening)), deadline)
+
+    def _start_opening(self, deadline: Deadline) -> asyncio.Task[Connection]:
+        opening = asyncio.create_task(self._open(deadline))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opened)
+        return opening
+
+    def _opened(self, opening: asyncio.Task[Connection]) -> None:
+        self._opening.discard(opening)
+        if not opening.cancelled():
+            opening.exception()  # whoever asked may have gone: then nobody else looks at it
+
+    async def _wait_for(self, opening: asyncio.Task[Connection], deadline: Deadline) -> Connection:
+        try:
+            async with asyncio.timeout(deadline.left_s()):
+                return await asyncio.shield(opening)
+        except TimeoutError:
+            raise deadline.timed_out(ConnectionFailed(f"{self.address}: no connection yet")) from None
+        except asyncio.CancelledError:
+            if opening.cancelled() and self._is_closed:
+                raise ClientClosed(f"{self.address}: the client was closed") from None
+            raise
+
+    def _is_full(self) -> bool:
+        return len(self._connections) + len(self._opening) >= self._settings.connections_per_broker
+
+    async def _open(self, deadline: Deadline) -> Connection:
+        timeout_s = min(self._settings.socket_connection_setup_timeout_ms / 1000, deadline.left_s())
+        for highest in (ApiVersionsRequest.MAX_VERSION, 0):
+            connection = await open_connection(self.address, self._settings, self._security, timeout_s)
+            try:
+                if self._versions is None:
+                    self._versions = await _ask_versions(connection, highest, timeout_s)
+                connection.versions = self._versions
+                await self._security.authenticate(connection, timeout_s)
+            except ConnectionFailed as error:
+                # Brokers of old hang up when they don't know the version of ApiVersions.
+                await _drop(connection, error)
+                if highest == 0:
+                    hint = "it may want TLS, or be no Kafka broker"
+                    raise ConnectionFailed(f"{self.address}: hung up on the first request: {hint}") from error
+                continue
+            except CallTimedOut as error:
+                await _drop(connection, error)
+                hint = "it may want TLS, or be no Kafka broker"
+                raise ConnectionFailed(f"{self.address}: it accepts connections but does not answer: {hint}") from None
+            except BaseException as error:
+                await _drop(connection, error)
+                raise
+            self._connections.append(connection)
+            return connection
+        raise AssertionError("the loop returns or raises")
+
+
+def version_of(
+    request_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = _ANY_VERSION
+) -> int:
+    """The highest version that both sides speak, at most ``max_version``; raises UnsupportedVersion."""
+    key = request_type.API_KEY
+    ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
+    theirs = versions.get(key)
+    if theirs is None:
+        raise UnsupportedVersion(f"The node does not support {api_name(key)}")
+    version = min(ours[1], theirs[1])
+    if version < max(ours[0], theirs[0]):
+        raise UnsupportedVersion(
+            f"The node does not support {api_name(key)} with version in range [{ours[0]},{ours[1]}]. "
+            f"The supported range is [{theirs[0]},{theirs[1]}]."
+        )
+    return version
+
+
+async def _drop(connection: Connection, error: BaseException) -> None:
+    connection.abort(error if isinstance(error, Exception) else None)
+    await connection.wait_closed()
+
+
+async def _ask_versions(connection: Connection, highest: int, timeout_s: float) -> dict[int, tuple[int, int]]:
+    """The versions that the broker advertises, by API key (KIP-511: an error 35 answer has the form of version 0)."""
+    version = highest
+    while True:
+        request = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION) if version >= 3 else ApiVersionsRequest()
+        frame = await connection.exchange(request, version, timeout_s)
+        error_code = int.from_bytes(frame[4:6], "big", signed=True)
+        is_refused = error_code == _UNSUPPORTED_VERSION
+        try:
+            _, answer = decode_response(ApiVersionsResponse, frame, 0 if is_refused else version)
+        except MalformedMessage as error:
+            if not (is_refused and version):
+                raise UnexpectedAnswer(f"{connection.address}: malformed answer: {error}") from error
+            answer = ApiVersionsResponse()
+        versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+        if error_code == 0:
+            return versions
+        if not is_refused or version == 0:
+            raise UnexpectedAnswer(f"{connection.address}: ApiVersions was answered with error {error_code}")
+        # Since 2.4 the refusal names the highest version that the broker takes; before, version 0 always works.
+        version = min(version - 1, versions.get(ApiVersionsRequest.API_KEY, (0, 0))[1])

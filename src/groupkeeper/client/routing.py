@@ -1,0 +1,207 @@
+"""Calls on many keys, each answered by the broker that owns the key: its coordinator or its leader.
+
+One chunk of keys is one request. A chunk that must be asked again doesn't hold up the others: each has its own pauses
+and its own way back to the lookup, until the deadline of the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from groupkeeper.client.admin.types import Batch, Failure
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ClientError, ConnectionFailed, MissingResult
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.timing import Backoff, Deadline
+from groupkeeper.protocol.errors import KafkaError
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+T = TypeVar("T")
+
+COORDINATOR_LOAD_IN_PROGRESS = 14
+COORDINATOR_NOT_AVAILABLE = 15
+NOT_COORDINATOR = 16
+
+_CHUNKS_IN_FLIGHT = 8
+"""Requests of one call that are under way at a time: enough to keep the brokers busy, and memory bounded."""
+
+_UNBATCHED_IN_FLIGHT = 16
+"""Requests of one chunk that are under way at a time, on brokers that take one key per request."""
+
+
+class Located(Generic[K]):
+    """Where keys are: by the broker to ask, those that failed for good, and those to look up again."""
+
+    __slots__ = ("by_peer", "failed", "retry")
+
+    def __init__(self) -> None:
+        self.by_peer: dict[Peer, list[K]] = {}
+        self.failed: dict[K, Failure] = {}
+        self.retry: dict[K, Failure] = {}
+
+
+class Retries(NamedTuple):
+    """Codes after which a key is asked again: of the same broker (here), or after a new lookup (elsewhere)."""
+
+    here: frozenset[int] = frozenset({COORDINATOR_LOAD_IN_PROGRESS})
+    elsewhere: frozenset[int] = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+
+
+COORDINATOR_RETRIES = Retries()
+
+Locate = Callable[[list[K], bool, Deadline], Awaitable[Located[K]]]
+"""Finds the owners of keys; the flag says that what is remembered of them was wrong."""
+
+Ask = Callable[[Peer, list[K], Deadline], Awaitable[dict[K, V | Failure]]]
+"""One request for some keys to one broker: what it said of each."""
+
+
+class Routed(Generic[K, V]):
+    """One call on many keys under way."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deadline: Deadline,
+        locate: Locate[K],
+        ask: Ask[K, V],
+        *,
+        chunk: int,
+        retries: Retries = COORDINATOR_RETRIES,
+        gives_up: Callable[[Failure, float], bool] | None = None,
+    ) -> None:
+        """``gives_up`` tells, by the seconds since the start, whether a retriable failure is final already."""
+        self._cluster = cluster
+        self._deadline = deadline
+        self._locate = locate
+        self._ask = ask
+        self._chunk = chunk
+        self._retries = retries
+        self._gives_up = gives_up
+        self._batch: Batch[K, V] = Batch()
+        self._slots = asyncio.Semaphore(_CHUNKS_IN_FLIGHT)
+        self._group = asyncio.TaskGroup()
+
+    async def run(self, keys: Sequence[K]) -> Batch[K, V]:
+        """Every key's result or failure, in the order of the keys."""
+        unique = list(dict.fromkeys(keys))
+        async with self._group:
+            await self._find(unique, False, self._cluster.backoff())
+        done, failed = self._batch.done, self._batch.failed
+        return Batch(
+            {key: done[key] for key in unique if key in done}, {key: failed[key] for key in unique if key in failed}
+        )
+
+    async def _find(self, keys: list[K], is_again: bool, backoff: Backoff) -> None:
+        while keys:
+            try:
+                located = await self._locate(keys, is_again, self._deadline)
+            except (ClientError, KafkaError) as error:
+                self._fail(dict.fromkeys(keys, error))
+                return
+            self._fail(located.failed)
+            for peer, owned in located.by_peer.items():
+                for start in range(0, len(owned), self._chunk):
+                    chunk = owned[start : start + self._chunk]
+                    self._group.create_task(self._settle(peer, chunk, backoff.copy()))
+            keys, is_again = self._keep(located.retry), True
+            if keys and not await self._may_retry(keys, located.retry, backoff):
+                return
+
+    async def _settle(self, peer: Peer, keys: list[K], backoff: Backoff) -> None:
+        """Ask one broker for a chunk until every key has its result, its failure, or another broker to ask."""
+        while keys:
+            try:
+                async with self._slots:
+                    answers = await self._ask(peer, keys, self._deadline)
+            except (ConnectionFailed, CallTimedOut) as error:
+                await self._move(dict.fromkeys(keys, error), backoff)
+                return
+            except AnswerTooLarge as error:
+                if len(keys) == 1:
+                    self._fail({keys[0]: error})
+                else:
+                    half = len(keys) // 2
+                    for part in (keys[:half], keys[half:]):
+                        self._group.create_task(self._settle(peer, part, backoff.copy()))
+                return
+            except (ClientError, KafkaError) as error:
+                self._fail(dict.fromkeys(keys, error))
+                return
+            here, elsewhere = self._sort(keys, answers)
+            if elsewhere:
+                self._group.create_task(self._move(elsewhere, backoff.copy()))
+            keys = self._keep(here)
+            if keys and not await self._may_retry(keys, here, backoff):
+                return
+
+    async def _move(self, causes: dict[K, Failure], backoff: Backoff) -> None:
+        keys = self._keep(causes)
+        if keys and await self._may_retry(keys, causes, backoff):
+            await self._find(keys, True, backoff)
+
+    def _sort(self, keys: list[K], answers: dict[K, V | Failure]) -> tuple[dict[K, Failure], dict[K, Failure]]:
+        here: dict[K, Failure] = {}
+        elsewhere: dict[K, Failure] = {}
+        done, failed, retries = self._batch.done, self._batch.failed, self._retries
+        for key in keys:
+            try:
+                answer = answers[key]
+            except KeyError:
+                failed[key] = MissingResult(f"{self._deadline.name}: the answer has no result for {key}")
+                continue
+            if isinstance(answer, KafkaError):
+                if answer.code in retries.here:
+                    here[key] = answer
+                elif answer.code in retries.elsewhere:
+                    elsewhere[key] = answer
+                else:
+                    failed[key] = answer
+            elif isinstance(answer, ConnectionFailed | CallTimedOut):
+                elsewhere[key] = answer
+            elif isinstance(answer, ClientError):
+                failed[key] = answer
+            else:
+                done[key] = answer
+        return here, elsewhere
+
+    def _fail(self, failures: dict[K, Failure]) -> None:
+        self._batch.failed.update(failures)
+
+    def _keep(self, causes: dict[K, Failure]) -> list[K]:
+        """Those keys that are worth asking again."""
+        if self._gives_up is None:
+            return list(causes)
+        elapsed_s = self._deadline.elapsed_s()
+        final = {key: cause for key, cause in causes.items() if self._gives_up(cause, elapsed_s)}
+        self._fail(final)
+        return [key for key in causes if key not in final]
+
+    async def _may_retry(self, keys: list[K], causes: dict[K, Failure], backoff: Backoff) -> bool:
+        try:
+            await backoff.pause(self._deadline)
+        except CallTimedOut:
+            self._fail({key: self._deadline.timed_out(causes[key]) for key in keys})
+            return False
+        return True
+
+
+async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:
+    """Ask for each key by itself, several at a time: the fallback on brokers that take one key per request."""
+    answers: dict[K, V | Failure] = {}
+    queue = iter(keys)
+
+    async def work() -> None:
+        for key in queue:
+            try:
+                answers[key] = await ask(key)
+            except (ClientError, KafkaError) as error:
+                answers[key] = error
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(len(keys), _UNBATCHED_IN_FLIGHT)):
+            group.create_task(work())
+    return answers
