@@ -23,6 +23,7 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
     "auto.create.topics.enable": "false",
+    "log.retention.ms": "-1",  # records with old timestamps stay
 }
 
 
