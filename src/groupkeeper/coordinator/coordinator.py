@@ -1,0 +1,160 @@
+"""The coordinator of the groups of one partition of `__consumer_offsets`.
+
+A state machine without I/O, clock, chance or logging. `handle`, `expire`, `resume` and the like compute a `Result` and
+change nothing; `replay` and `apply` change the state, and are called by whoever drives the coordinator with what a
+result says, in the order that `groupkeeper.coordinator.result` describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from groupkeeper.coordinator import classic_membership, offset_expiry, offsets, views
+from groupkeeper.coordinator.classic_group import Syncing
+from groupkeeper.coordinator.classic_join import join
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.result import Call, Record, Released, Result, SoftChange
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.state import State, StateView
+from groupkeeper.coordinator.timers import JoinPhase, MemberSession, OffsetExpiration, SyncPhase, TimerKey
+from groupkeeper.protocol.errors import KafkaError, NotCoordinator
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
+from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+
+
+class Coordinator:
+    """One per partition; it never hears of groups whose id hashes to another one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._state = State()
+
+    @property
+    def state(self) -> StateView:
+        """Everything it knows, to read."""
+        return self._state
+
+    # --- computing: none of these changes anything
+
+    def handle(self, call: Call, now_ms: int) -> Result:
+        """Answers a request. An error of the protocol is an answer as well; it comes without changes."""
+        try:
+            return self._handle(call, now_ms)
+        except KafkaError as error:
+            return Result(refuse(call.request, error))
+
+    def _handle(self, call: Call, now_ms: int) -> Result:
+        state, settings = self._state, self._settings
+        match call.request:
+            case HeartbeatRequest() as request:
+                return classic_membership.heartbeat(state, request)
+            case OffsetCommitRequest() as request:
+                return offsets.commit(state, settings, call, request, now_ms)
+            case OffsetFetchRequest() as request:
+                return offsets.fetch(state, request)
+            case JoinGroupRequest() as request:
+                return join(state, settings, call, request, now_ms)
+            case SyncGroupRequest() as request:
+                return classic_membership.sync(state, settings, call, request, now_ms)
+            case LeaveGroupRequest() as request:
+                return classic_membership.leave(state, settings, request, now_ms)
+            case OffsetDeleteRequest() as request:
+                return offsets.delete(state, request)
+            case _:
+                return self._handle_listing(call)
+
+    def _handle_listing(self, call: Call) -> Result:
+        match call.request:
+            case ListGroupsRequest() as request:
+                return views.list_groups(self._state, request)
+            case DescribeGroupsRequest() as request:
+                return views.describe_groups(self._state, call, request)
+            case ConsumerGroupDescribeRequest() as request:
+                return views.describe_consumer_groups(self._state, request)
+            case DeleteGroupsRequest() as request:
+                return views.delete_groups(self._state, request)
+        raise AssertionError(f"no group request: {type(call.request).__name__}")
+
+    def expire(self, timer: TimerKey, now_ms: int) -> Result:
+        """A timer ran out. One that lost its meaning meanwhile gives an empty result."""
+        if isinstance(timer, OffsetExpiration):
+            return offset_expiry.expire_offsets(self._state, self._settings, now_ms)
+        group = self._state.classic_group(timer.group_id)
+        if group is None:
+            return Result()
+        match timer:
+            case MemberSession(member_id=member_id):
+                return classic_membership.session_expired(group, self._settings, member_id, now_ms)
+            case JoinPhase():
+                return classic_membership.join_phase_expired(group, self._settings, now_ms)
+            case SyncPhase():
+                return classic_membership.sync_phase_expired(group, self._settings, now_ms)
+
+    def resume(self, now_ms: int) -> Iterator[Result]:
+        """What to do once the log is replayed: sessions and the expiration pass start afresh (GP-04)."""
+        yield Result(timers=(offset_expiry.next_pass(self._settings),))
+        for group in list(self._state.groups.values()):
+            yield from classic_membership.resume_group(group, self._settings, now_ms)
+
+    def remove_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
+        """Topics were deleted, given by name with their id: their offsets go too (GO-76)."""
+        return offset_expiry.remove_topics(self._state, topic_ids)
+
+    def append_failed(self, cause: Call | TimerKey | None, error: KafkaError, now_ms: int) -> Result:
+        """The records of an operation are not in the log, so nothing of it has happened; what happens instead.
+
+        `cause` is the call or timer of the operation, None for one without. `error` is the answer for clients (GW-08
+        applied).
+        """
+        if cause is None:
+            return Result()
+        if not isinstance(cause, Call):
+            if isinstance(cause, OffsetExpiration):
+                return Result(timers=(offset_expiry.next_pass(self._settings),))
+            return Result(timers=(classic_membership.retry_timer(cause),))
+        if isinstance(cause.request, SyncGroupRequest):
+            group = self._state.classic_group(cause.request.group_id)
+            if group is not None and isinstance(group.soft.rebalance, Syncing):
+                return classic_membership.sync_failed(group, self._settings, cause, error, now_ms)
+        return Result(refuse(cause.request, error))
+
+    def unload(self) -> Result:
+        """The partition moves away: everything parked is answered NOT_COORDINATOR (GC-28, GP-05)."""
+        released: list[Released] = []
+        for group in self._state.groups.values():
+            rebalance = group.soft.rebalance
+            if rebalance is None:
+                continue
+            answer = (
+                SyncGroupResponse(error_code=NotCoordinator.code)
+                if isinstance(rebalance, Syncing)
+                else JoinGroupResponse(error_code=NotCoordinator.code, protocol_name=None)
+            )
+            for calls in rebalance.waiting.values():
+                released.extend(Released(call_id, answer) for call_id in calls)
+        return Result(released=tuple(released))
+
+    # --- changing: driven by results and by the log, nothing else
+
+    def replay(self, record: Record, log_offset: int = -1, producer_id: int = -1) -> None:
+        """Makes a record of the log part of the state; `producer_id` is −1 outside transactions."""
+        self._state.replay(record, log_offset, producer_id)
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Replays a transaction marker of the log."""
+        self._state.replay_end_transaction(producer_id, is_commit=is_commit)
+
+    def apply(self, change: SoftChange) -> None:
+        """Takes over a change of what is not in the log."""
+        self._state.apply(change)

@@ -1,0 +1,25 @@
+"""Names of group states and types, spelled as on the wire (K518-03)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class GroupState(Enum):
+    """State of a group of any type. ASSIGNING and RECONCILING belong to consumer groups only."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+
+
+class GroupType(Enum):
+    """Type of a group, as ListGroups spells it."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"

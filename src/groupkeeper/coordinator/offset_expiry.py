@@ -1,0 +1,105 @@
+"""Offsets that go without a request: by age, and with their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from groupkeeper.coordinator.classic_group import ClassicGroup
+from groupkeeper.coordinator.classic_record import group_tombstone
+from groupkeeper.coordinator.group_state import GroupState
+from groupkeeper.coordinator.offset_store import CommittedOffset
+from groupkeeper.coordinator.result import Meter, Record, Result
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.timers import Arm, OffsetExpiration
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.offsets_topic import Tombstone
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+BaseTime: TypeAlias = Callable[[CommittedOffset], int]
+"""From when on the age of an offset counts."""
+
+
+def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
+    """One pass over all groups (GO-70 … GO-75): removes expired offsets, and Empty groups that have none left."""
+    records: list[Record] = []
+    expired_count = 0
+    for group in state.groups.values():
+        expired = _expired_offsets(state, group, settings, now_ms)
+        records.extend(expired)
+        expired_count += len(expired)
+        is_bare = len(expired) == _offset_count(state, group.group_id) and not state.offsets.pending_of_group(
+            group.group_id
+        )
+        if is_bare and group.state is GroupState.EMPTY:
+            records.append(group_tombstone(group.group_id))
+    return Result(
+        records=tuple(records),
+        is_atomic=False,
+        timers=(next_pass(settings),),
+        marks=((Meter.OFFSET_EXPIRATION, expired_count),) if expired_count else (),
+    )
+
+
+def next_pass(settings: Settings) -> Arm:
+    """The timer of the next pass."""
+    return Arm(OffsetExpiration(), settings.offsets_retention_check_interval_ms)
+
+
+def _expired_offsets(state: StateView, group: ClassicGroup, settings: Settings, now_ms: int) -> list[Tombstone]:
+    base_time = _base_time(group)
+    if base_time is None:
+        return []
+    return [
+        Tombstone(OffsetCommitKey(group.group_id, topic, partition))
+        for topic, offsets in state.offsets.of_group(group.group_id).items()
+        if not group.is_subscribed_to(topic)
+        for partition, offset in offsets.items()
+        if _has_expired(offset, base_time, settings.offsets_retention_ms, now_ms)
+        and not state.offsets.is_pending(group.group_id, topic, partition)
+    ]
+
+
+def _base_time(group: ClassicGroup) -> BaseTime | None:
+    """The table of GO-71; None when the group's offsets don't expire now."""
+    roster = group.roster
+    if roster.protocol_type is None:
+        return _commit_time
+    if group.state is GroupState.EMPTY:
+        empty_since_ms = roster.state_since_ms
+        return _commit_time if empty_since_ms is None else lambda _: empty_since_ms
+    if group.state is GroupState.STABLE and roster.uses_consumer_protocol() and roster.subscribed_topics is not None:
+        return _commit_time
+    return None
+
+
+def _commit_time(offset: CommittedOffset) -> int:
+    return offset.commit_timestamp_ms
+
+
+def _has_expired(offset: CommittedOffset, base_time: BaseTime, retention_ms: int, now_ms: int) -> bool:
+    if offset.expire_timestamp_ms is not None:
+        return now_ms >= offset.expire_timestamp_ms
+    return now_ms - base_time(offset) >= retention_ms
+
+
+def _offset_count(state: StateView, group_id: str) -> int:
+    return sum(len(partitions) for partitions in state.offsets.of_group(group_id).values())
+
+
+def remove_topics(state: StateView, topic_ids: Mapping[str, bytes]) -> Result:
+    """Topics were deleted (name → id): their offsets go, except those of an earlier topic of the name (GO-76)."""
+    records: list[Record] = []
+    for group_id in state.groups:
+        for topic, topic_id in topic_ids.items():
+            partitions = {
+                partition
+                for partition, offset in state.offsets.of_group(group_id).get(topic, {}).items()
+                if offset.topic_id in (ZERO_UUID, topic_id)
+            }
+            for (pending_topic, partition), producers in state.offsets.pending_of_group(group_id).items():
+                if pending_topic == topic and any(o.topic_id in (ZERO_UUID, topic_id) for o in producers.values()):
+                    partitions.add(partition)
+            records.extend(Tombstone(OffsetCommitKey(group_id, topic, partition)) for partition in sorted(partitions))
+    return Result(records=tuple(records), is_atomic=False)

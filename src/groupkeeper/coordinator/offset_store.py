@@ -1,0 +1,137 @@
+"""Committed offsets by group, and those that wait for the end of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """An offset as it was committed (GO-10).
+
+    Attributes:
+        committed_offset: the next record to read; a negative one counts as none for readers.
+        leader_epoch: −1 when the committer did not know it.
+        metadata: the committer's text; "" for none.
+        expire_timestamp_ms: set only by a commit that named its own retention; None otherwise.
+        topic_id: zero when the committer did not know it.
+        log_offset: where the record is in the log; orders plain commits and transactions.
+    """
+
+    committed_offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None = None
+    topic_id: bytes = ZERO_UUID
+    log_offset: int = -1
+
+
+OffsetsByTopic: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
+"""Topic → partition → offset; no topic in it is empty."""
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+_NOTHING: OffsetsByTopic = {}
+
+
+class OffsetView(Protocol):
+    """What handlers may see of the offsets."""
+
+    def of_group(self, group_id: str) -> OffsetsByTopic:
+        """Committed offsets; empty for a group without any."""
+
+    def find(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None: ...
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction has an offset for the partition."""
+
+    def pending_of_group(self, group_id: str) -> Mapping[TopicPartition, Mapping[int, CommittedOffset]]:
+        """Offsets of open transactions, by partition and producer id."""
+
+
+class OffsetStore:
+    """The mutable store behind `OffsetView`; written by replay only."""
+
+    def __init__(self) -> None:
+        self._committed: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._pending: dict[str, dict[TopicPartition, dict[int, CommittedOffset]]] = {}
+        self._groups_by_producer: dict[int, set[str]] = {}
+        self.count = 0
+        """Committed offsets of all groups (NumOffsets, GT-02)."""
+
+    def of_group(self, group_id: str) -> OffsetsByTopic:
+        return self._committed.get(group_id, _NOTHING)
+
+    def find(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        return self.of_group(group_id).get(topic, {}).get(partition)
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        return (topic, partition) in self._pending.get(group_id, {})
+
+    def pending_of_group(self, group_id: str) -> Mapping[TopicPartition, Mapping[int, CommittedOffset]]:
+        return self._pending.get(group_id, {})
+
+    def put(self, key: OffsetCommitKey, value: OffsetCommitValue, log_offset: int, producer_id: int) -> None:
+        """Stores an offset record: committed, or pending when it is part of a producer's transaction."""
+        offset = _read_offset(value, log_offset)
+        if producer_id < 0:
+            self._commit(key.group, key.topic, key.partition, offset)
+            return
+        partitions = self._pending.setdefault(key.group, {})
+        partitions.setdefault((key.topic, key.partition), {})[producer_id] = offset
+        self._groups_by_producer.setdefault(producer_id, set()).add(key.group)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Removes the committed offset and whatever is pending (K496-14)."""
+        topics = self._committed.get(group_id, {})
+        if topics.get(topic, {}).pop(partition, None) is not None:
+            self.count -= 1
+            if not topics[topic]:
+                del topics[topic]
+            if not topics:
+                del self._committed[group_id]
+        pending = self._pending.get(group_id, {})
+        if pending.pop((topic, partition), None) is not None and not pending:
+            del self._pending[group_id]
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Commits or drops what a producer left pending (GO-23)."""
+        for group_id in sorted(self._groups_by_producer.pop(producer_id, ())):
+            partitions = self._pending.get(group_id, {})
+            for topic, partition in [place for place, producers in partitions.items() if producer_id in producers]:
+                offset = partitions[topic, partition].pop(producer_id)
+                if not partitions[topic, partition]:
+                    del partitions[topic, partition]
+                if is_commit:
+                    self._commit_unless_older(group_id, topic, partition, offset)
+            if not partitions:
+                self._pending.pop(group_id, None)
+
+    def _commit_unless_older(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
+        present = self.find(group_id, topic, partition)
+        if present is None or present.log_offset < offset.log_offset:
+            self._commit(group_id, topic, partition, offset)
+
+    def _commit(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
+        partitions = self._committed.setdefault(group_id, {}).setdefault(topic, {})
+        self.count += partition not in partitions
+        partitions[partition] = offset
+
+
+def _read_offset(value: OffsetCommitValue, log_offset: int) -> CommittedOffset:
+    return CommittedOffset(
+        committed_offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp_ms=value.commit_timestamp,
+        expire_timestamp_ms=None if value.expire_timestamp == -1 else value.expire_timestamp,
+        topic_id=value.topic_id,
+        log_offset=log_offset,
+    )

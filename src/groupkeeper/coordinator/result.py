@@ -1,0 +1,86 @@
+"""What the coordinator takes and gives: `Call` in, `Result` out.
+
+A handler computes and changes nothing. Whoever drives the coordinator (broker, simulator, test) does the same six
+steps with every result, in this order, without running another operation of the same coordinator in between:
+
+1. append `records` to the log, all or none (but see `is_atomic`). If that fails, hand the cause and the error to
+   `Coordinator.append_failed` and go on with the result it gives (which has no records) at step 3;
+2. `Coordinator.replay` each record, in order;
+3. `Coordinator.apply` each value of `soft`, in order;
+4. `timers`: arm and disarm, in order;
+5. count `marks`;
+6. send `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has
+   succeeded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from groupkeeper.coordinator.classic_group import ClassicChange
+from groupkeeper.coordinator.timers import Arm, Disarm
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.primitives import Message
+
+Record: TypeAlias = Entry | Tombstone
+"""One record of `__consumer_offsets`."""
+
+SoftChange: TypeAlias = ClassicChange
+"""A change of what is not in the log and does not survive a restart; one type per group type that has such state."""
+
+
+class Meter(Enum):
+    """The sensors of K496-60; values are the shipped attribute prefixes."""
+
+    OFFSET_COMMIT = "offset-commit"
+    OFFSET_EXPIRATION = "offset-expiration"
+    OFFSET_DELETION = "offset-deletion"
+    GROUP_COMPLETED_REBALANCE = "group-completed-rebalance"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request with what the coordinator may not find out by itself."""
+
+    call_id: int
+    """Unique among the calls of one coordinator; names the caller when the answer is parked."""
+    request: Message
+    version: int
+    client_id: str = ""
+    client_host: str = ""
+    fresh_id: str = ""
+    """Random and unique text from which a new member id may be made (GC-04); only JoinGroup uses it."""
+
+
+class Parked(Enum):
+    """The type of PARKED: the answer comes later, among a later result's `released`, under the call's `call_id`."""
+
+    PARKED = "parked"
+
+
+PARKED = Parked.PARKED
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The answer of a call that was parked. The caller may be gone by now; then it is dropped."""
+
+    call_id: int
+    response: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one operation; see the module's text for what to do with it."""
+
+    response: Message | Parked | None = None
+    """None when nobody asked: a timer ran out, loading ended, a topic was deleted."""
+    records: tuple[Record, ...] = ()
+    is_atomic: bool = True
+    """False when the records stand for themselves and may be appended in several batches."""
+    soft: tuple[SoftChange, ...] = ()
+    released: tuple[Released, ...] = ()
+    timers: tuple[Arm | Disarm, ...] = ()
+    marks: tuple[tuple[Meter, int], ...] = ()

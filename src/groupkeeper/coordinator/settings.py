@@ -1,0 +1,22 @@
+"""The settings that the coordinator's decisions depend on, under Kafka's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Defaults are Kafka's (GF-01). All times are milliseconds."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2_147_483_647
+    offset_metadata_max_bytes: int = 4_096
+    """Counted in UTF-16 units, despite the name (GO-09)."""
+    offsets_retention_ms: int = 10_080 * 60_000
+    offsets_retention_check_interval_ms: int = 600_000
+    new_member_join_timeout_ms: int = 300_000
+    """How long the parked JoinGroup of a member without heartbeats is believed in (GC-19); not configurable in Kafka.
+    """

@@ -1,0 +1,95 @@
+"""All that one coordinator knows: its groups and their offsets.
+
+`State` is changed by replaying records, by the soft changes of a result, and by nothing else. Handlers get it as a
+`StateView`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+
+from groupkeeper.coordinator.classic_group import ClassicChange, ClassicGroup
+from groupkeeper.coordinator.classic_record import read_roster
+from groupkeeper.coordinator.offset_store import OffsetStore, OffsetView
+from groupkeeper.coordinator.result import Record, SoftChange
+from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
+from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+
+Group: TypeAlias = ClassicGroup
+"""A group of any type; later types join this union."""
+
+
+class StateView(Protocol):
+    """What handlers may see: everything, to read."""
+
+    @property
+    def groups(self) -> Mapping[str, Group]: ...
+
+    @property
+    def offsets(self) -> OffsetView: ...
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """The classic or simple group of that id; None when there is no group."""
+
+
+class State:
+    """The mutable state behind `StateView`."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Group] = {}
+        self._offsets = OffsetStore()
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        return self._groups
+
+    @property
+    def offsets(self) -> OffsetStore:
+        return self._offsets
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
+    def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
+        """Makes a record of the log part of the state. Records of key types that have no meaning here are passed over
+        (GR-08).
+        """
+        key = record.key
+        if isinstance(key, OffsetCommitKey):
+            self._replay_offset(record, key, log_offset, producer_id)
+        elif isinstance(key, GroupMetadataKey):
+            self._replay_classic_group(record, key.group)
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """A transaction marker: what the producer left pending becomes committed or is dropped (GO-23, GR-07)."""
+        self._offsets.end_transaction(producer_id, is_commit=is_commit)
+
+    def apply(self, change: SoftChange) -> None:
+        """Takes over a soft change; one for a group that is gone has nothing to change."""
+        match change:
+            case ClassicChange(group_id, soft):
+                group = self._groups.get(group_id)
+                if group is not None:
+                    self._groups[group_id] = replace(group, soft=soft)
+
+    def _replay_classic_group(self, record: Record, group_id: str) -> None:
+        if isinstance(record, Tombstone):
+            self._groups.pop(group_id, None)
+            return
+        assert isinstance(record.value, GroupMetadataValue)
+        self._groups[group_id] = ClassicGroup(group_id, read_roster(record.value))
+
+    def _replay_offset(self, record: Record, key: OffsetCommitKey, log_offset: int, producer_id: int) -> None:
+        if isinstance(record, Entry):
+            # Offsets alone make a simple group, pending ones too (GR-05).
+            if key.group not in self._groups:
+                self._groups[key.group] = ClassicGroup.new(key.group)
+            assert isinstance(record.value, OffsetCommitValue)
+            self._offsets.put(key, record.value, log_offset, producer_id)
+        else:
+            self._offsets.remove(key.group, key.topic, key.partition)

@@ -1,0 +1,57 @@
+"""Timers are values: a key says what runs out, the shell keeps one deadline per key and hands the key back when it
+passes.
+
+Keys are typed, so that two different timers never collide however groups and members are named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSession:
+    """A classic member, or a member id given out but not used yet, was not heard of for its session timeout (GC-05,
+    GC-19).
+    """
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPhase:
+    """The time to rejoin is over (GC-09, GC-10)."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPhase:
+    """The time to send SyncGroup is over (GC-16)."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetExpiration:
+    """The next pass over all groups that removes expired offsets and groups without any (GO-70)."""
+
+
+TimerKey: TypeAlias = MemberSession | JoinPhase | SyncPhase | OffsetExpiration
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Expire `timer` after `after_ms` from now; replaces an earlier deadline of the same key."""
+
+    timer: TimerKey
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disarm:
+    """Forget `timer`; nothing happens when it is not armed."""
+
+    timer: TimerKey

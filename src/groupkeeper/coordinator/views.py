@@ -1,0 +1,123 @@
+"""What operators see of groups: list, describe; and the removal of whole groups."""
+
+from __future__ import annotations
+
+from groupkeeper.coordinator.classic_group import ClassicGroup, Member
+from groupkeeper.coordinator.classic_record import group_tombstone
+from groupkeeper.coordinator.group_state import GroupState, GroupType
+from groupkeeper.coordinator.offsets import all_offset_tombstones
+from groupkeeper.coordinator.refusals import consumer_describe_failure, describe_failure
+from groupkeeper.coordinator.result import Call, Record, Result
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.timers import Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
+from groupkeeper.protocol.errors import NONE, GroupIdNotFound, InvalidGroupId, NonEmptyGroup
+from groupkeeper.protocol.messages import consumer_group_describe_response
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+
+FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
+
+
+def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
+    """All groups that match both filters; an empty filter matches all, an unknown name none (K518-10 … K518-13)."""
+    states = {text.strip().lower() for text in request.states_filter}
+    types = {text.strip().lower() for text in request.types_filter}
+    listed = (
+        ListedGroup(group.group_id, group.roster.protocol_type or "", group.state.value, GroupType.CLASSIC.value)
+        for group in state.groups.values()
+    )
+    return Result(
+        ListGroupsResponse(
+            groups=[
+                group
+                for group in listed
+                if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+            ]
+        )
+    )
+
+
+def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest) -> Result:
+    """Describes classic and simple groups (GD-20 … GD-22)."""
+    return Result(
+        DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])
+    )
+
+
+def _describe(state: StateView, version: int, group_id: str) -> DescribedGroup:
+    group = state.classic_group(group_id)
+    if group is None:
+        if version >= FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND:
+            return describe_failure(group_id, GroupIdNotFound(f"Group {group_id} not found."), GroupState.DEAD)
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    is_stable = group.state is GroupState.STABLE
+    protocol_name = group.roster.protocol_name if is_stable else None
+    return DescribedGroup(
+        error_code=NONE,
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.roster.protocol_type or "",
+        protocol_data=protocol_name or "",
+        members=[_describe_member(member, protocol_name) for member in group.roster.members.values()],
+    )
+
+
+def _describe_member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=b"" if protocol_name is None else member.metadata(protocol_name),
+        member_assignment=member.assignment,
+    )
+
+
+def describe_consumer_groups(state: StateView, request: ConsumerGroupDescribeRequest) -> Result:
+    """Groups of the consumer protocol; classic ones are not among them (K1099-14, K1099-15)."""
+    groups = []
+    for group_id in request.group_ids:
+        if not group_id:
+            groups.append(consumer_describe_failure("", InvalidGroupId()))
+            continue
+        is_known = group_id in state.groups
+        message = f"Group {group_id} is not a consumer group." if is_known else f"Group {group_id} not found."
+        groups.append(consumer_describe_failure(group_id, GroupIdNotFound(message)))
+    return Result(consumer_group_describe_response.ConsumerGroupDescribeResponse(groups=groups))
+
+
+def delete_groups(state: StateView, request: DeleteGroupsRequest) -> Result:
+    """Removes empty groups with all their offsets; each group has its own outcome (GD-01 … GD-03)."""
+    records: list[Record] = []
+    timers: list[Disarm] = []
+    results = []
+    for group_id in request.groups_names:
+        group = state.classic_group(group_id)
+        error_code = NONE
+        if group is None:
+            error_code = GroupIdNotFound.code
+        elif group.state is not GroupState.EMPTY:
+            error_code = NonEmptyGroup.code
+        else:
+            records.extend(all_offset_tombstones(state, group_id))
+            records.append(group_tombstone(group_id))
+            timers.extend(Disarm(timer) for timer in timers_of(group))
+        results.append(DeletableGroupResult(group_id, error_code))
+    return Result(DeleteGroupsResponse(results=results), records=tuple(records), timers=tuple(timers))
+
+
+def timers_of(group: ClassicGroup) -> list[TimerKey]:
+    """Every timer that may be armed for a group."""
+    timers: list[TimerKey] = [JoinPhase(group.group_id), SyncPhase(group.group_id)]
+    timers.extend(MemberSession(group.group_id, member_id) for member_id in group.roster.members)
+    timers.extend(MemberSession(group.group_id, member_id) for member_id in group.soft.pending)
+    return timers
