@@ -1,0 +1,277 @@
+"""Compression of record batches: gzip, snappy, lz4 and zstd, as Apache Kafka's clients write and read them.
+
+Decompressing never makes more than `limit` bytes, and a buffer is never larger than what the frame's own structure
+allows, so that a decompression bomb ends in CorruptRecord.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from struct import Struct
+from struct import error as struct_error
+
+import cramjam
+
+from groupkeeper.protocol.primitives import MalformedMessage
+
+__all__ = ["CODECS", "MAX_DECOMPRESSED", "CorruptRecord", "compress", "decompress"]
+
+MAX_DECOMPRESSED = 128 * 1024 * 1024
+"""Default limit in bytes of one batch's decompressed records."""
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Names of the codecs by the number that a batch's attributes give."""
+
+_FIRST_BUFFER = 64 * 1024
+_USUAL_RATIO = 16
+
+_BE32 = Struct(">i")
+_LE32 = Struct("<I")
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_SNAPPY_CHUNK = 32 * 1024
+
+# Frame descriptor of independent blocks of 64 KiB without checksums, the only kind that Apache's Java client reads
+# and writes; the last byte is the descriptor's checksum.
+_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK = 64 * 1024
+_LZ4_STORED = 0x80000000
+_LZ4_MAX_RATIO = 255
+
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_SKIPPABLE = 0x184D2A50
+_ZSTD_BLOCK = 128 * 1024
+_ZSTD_LEVEL = 3
+
+
+class CorruptRecord(MalformedMessage):
+    """The bytes are no record batch: bad checksum, bad structure, or data that cannot be decompressed within the
+    limit.
+    """
+
+
+def compress(codec: str, plain: bytes) -> bytes:
+    """`plain` in the form that `codec` (one of CODECS) has in a record batch. Raises ValueError for another name."""
+    match codec:
+        case "none":
+            return plain
+        case "gzip":
+            packer = zlib.compressobj(wbits=31)
+            return packer.compress(plain) + packer.flush()
+        case "snappy":
+            return _snappy_compress(plain)
+        case "lz4":
+            return _lz4_compress(plain)
+        case "zstd":
+            return bytes(cramjam.zstd.compress(plain, level=_ZSTD_LEVEL))
+    raise ValueError(f"unknown compression {codec!r}: one of {', '.join(CODECS)}")
+
+
+def decompress(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECOMPRESSED) -> bytes:
+    """What `packed` holds; `codec` is its number in a batch's attributes, `magic` the format of the batch it came in.
+
+    Raises CorruptRecord for an unknown codec, bytes that are not of its form, and contents longer than `limit`.
+    """
+    if codec == 0:
+        return packed
+    try:
+        reader = _READERS[codec]
+    except KeyError:
+        raise CorruptRecord(f"unknown compression codec {codec}") from None
+    if codec == 3 and magic == 0:
+        packed = _with_right_lz4_checksum(packed)
+    try:
+        return reader(packed, limit)
+    except (cramjam.DecompressionError, zlib.error, struct_error, IndexError) as error:
+        raise CorruptRecord(f"{CODECS[codec]}: {error}") from error
+
+
+def _checked(size: int, limit: int) -> int:
+    if size > limit:
+        raise CorruptRecord(f"decompressed records may take {size} bytes, more than the limit of {limit}")
+    return size
+
+
+def _gzip_decompress(packed: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    while packed:  # several members may follow each other
+        unpacker = zlib.decompressobj(wbits=31)
+        part = unpacker.decompress(packed, left + 1)
+        left -= len(part)
+        if left < 0:
+            raise CorruptRecord(f"decompressed records take more than the limit of {limit} bytes")
+        if not unpacker.eof:
+            raise CorruptRecord("gzip: the stream ends early")
+        parts.append(part)
+        packed = unpacker.unused_data
+    return b"".join(parts)
+
+
+def _snappy_compress(plain: bytes) -> bytes:
+    out = bytearray(_XERIAL_HEADER)
+    for start in range(0, len(plain), _SNAPPY_CHUNK):
+        chunk = bytes(cramjam.snappy.compress_raw(plain[start : start + _SNAPPY_CHUNK]))
+        out += _BE32.pack(len(chunk))
+        out += chunk
+    return bytes(out)
+
+
+def _snappy_decompress(packed: bytes, limit: int) -> bytes:
+    """Xerial's framing, which the Java client writes, or one raw snappy block, which some other clients write."""
+    if not packed.startswith(_XERIAL_MAGIC):
+        return _snappy_block(packed, limit)
+    parts: list[bytes] = []
+    pos, left = len(_XERIAL_HEADER), limit
+    while pos < len(packed):
+        if packed.startswith(_XERIAL_MAGIC, pos):  # concatenated streams
+            pos += len(_XERIAL_HEADER)
+            continue
+        (size,) = _BE32.unpack_from(packed, pos)
+        pos += 4
+        if not 0 <= size <= len(packed) - pos:
+            raise CorruptRecord(f"snappy: chunk of {size} bytes where {len(packed) - pos} remain")
+        part = _snappy_block(packed[pos : pos + size], left)
+        left -= len(part)
+        parts.append(part)
+        pos += size
+    return b"".join(parts)
+
+
+def _snappy_block(packed: bytes, limit: int) -> bytes:
+    # An element of three bytes yields at most 64, so a longer announced length is a lie that must not be allocated.
+    size = _checked(cramjam.snappy.decompress_raw_len(packed), min(limit, 32 * len(packed)))
+    out = bytearray(size)
+    if cramjam.snappy.decompress_raw_into(packed, out) != size:
+        raise CorruptRecord("snappy: the block does not have its announced size")
+    return bytes(out)
+
+
+def _lz4_compress(plain: bytes) -> bytes:
+    out = bytearray(_LZ4_HEADER)
+    for start in range(0, len(plain), _LZ4_BLOCK):
+        chunk = plain[start : start + _LZ4_BLOCK]
+        packed = bytes(cramjam.lz4.compress_block(chunk, store_size=False))
+        if len(packed) < len(chunk):
+            out += _LE32.pack(len(packed)) + packed
+        else:
+            out += _LE32.pack(len(chunk) | _LZ4_STORED) + chunk
+    out += bytes(4)
+    return bytes(out)
+
+
+def _lz4_decompress(packed: bytes, limit: int) -> bytes:
+    return _decompress_into(cramjam.lz4.decompress_into, packed, _lz4_bound(packed), limit)
+
+
+def _lz4_bound(packed: bytes) -> int:
+    """An upper bound of what the frames in `packed` hold, from their block sizes."""
+    bound, pos = 0, 0
+    while pos < len(packed):
+        flags, largest = packed[pos + 4], 1 << (8 + 2 * (packed[pos + 5] >> 4 & 7))
+        pos += _lz4_header_size(flags)
+        while True:
+            (size,) = _LE32.unpack_from(packed, pos)
+            pos += 4
+            if size == 0:
+                break
+            size, stored = size & ~_LZ4_STORED, size & _LZ4_STORED
+            if size > len(packed) - pos:
+                raise CorruptRecord(f"lz4: block of {size} bytes where {len(packed) - pos} remain")
+            bound += size if stored else min(largest, size * _LZ4_MAX_RATIO)
+            pos += size + (4 if flags & 0x10 else 0)
+        pos += 4 if flags & 0x04 else 0
+    return bound
+
+
+def _lz4_header_size(flags: int) -> int:
+    return 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+
+
+def _with_right_lz4_checksum(packed: bytes) -> bytes:
+    """Message sets of magic 0 were written with a descriptor checksum over the wrong bytes, which no library accepts.
+    """
+    end = _lz4_header_size(packed[4] if len(packed) > 4 else 0)
+    if end > len(packed):
+        raise CorruptRecord("lz4: the frame ends in its header")
+    checksum = (_xxh32(packed[4 : end - 1]) >> 8) & 0xFF
+    return packed[: end - 1] + bytes((checksum,)) + packed[end:]
+
+
+def _xxh32(chunk: bytes) -> int:
+    """xxHash32, seed 0, of fewer than 16 bytes."""
+    mask = 0xFFFFFFFF
+    value = 374761393 + len(chunk)
+    whole = len(chunk) & ~3
+    for pos in range(0, whole, 4):
+        value = (value + int.from_bytes(chunk[pos : pos + 4], "little") * 3266489917) & mask
+        value = ((value << 17 | value >> 15) & mask) * 668265263 & mask
+    for byte in chunk[whole:]:
+        value = (value + byte * 374761393) & mask
+        value = ((value << 11 | value >> 21) & mask) * 2654435761 & mask
+    value = (value ^ value >> 15) * 2246822519 & mask
+    value = (value ^ value >> 13) * 3266489917 & mask
+    return value ^ value >> 16
+
+
+def _zstd_decompress(packed: bytes, limit: int) -> bytes:
+    bound, pos = 0, 0
+    while pos < len(packed):
+        frame_bound, pos = _zstd_frame_bound(packed, pos, limit)
+        bound += frame_bound
+    return _decompress_into(cramjam.zstd.decompress_into, packed, bound, limit)
+
+
+def _zstd_frame_bound(packed: bytes, pos: int, limit: int) -> tuple[int, int]:
+    """An upper bound of what the frame at `pos` holds, from its block headers, and the position behind it."""
+    (magic,) = _LE32.unpack_from(packed, pos)
+    if magic & ~0xF == _ZSTD_SKIPPABLE:
+        return 0, pos + 8 + int(_LE32.unpack_from(packed, pos + 4)[0])
+    if magic != _ZSTD_MAGIC:
+        raise CorruptRecord("zstd: unknown frame descriptor")
+    flags = packed[pos + 4]
+    pos += 5
+    single_segment = flags & 0x20
+    if not single_segment:
+        exponent, mantissa = packed[pos] >> 3, packed[pos] & 7
+        _checked((1 << (10 + exponent)) // 8 * (8 + mantissa), max(limit, MAX_DECOMPRESSED))  # the window
+        pos += 1
+    pos += (0, 1, 2, 4)[flags & 3]
+    pos += (1 if single_segment else 0, 2, 4, 8)[flags >> 6]
+    bound = 0
+    while True:
+        header = int.from_bytes(packed[pos : pos + 3], "little")
+        size, kind = header >> 3, header >> 1 & 3
+        if pos + 3 > len(packed):
+            raise CorruptRecord("zstd: the frame ends early")
+        pos += 3 + (1 if kind == 1 else size)
+        bound += _ZSTD_BLOCK if kind == 2 else size
+        if header & 1:
+            break
+    return bound, pos + (4 if flags & 0x04 else 0)
+
+
+def _decompress_into(reader: Callable[[bytes, bytearray], int], packed: bytes, bound: int, limit: int) -> bytes:
+    """`reader`'s output, of at most min(bound, limit) bytes, in a buffer that grows from a usual size."""
+    most = min(bound, limit)
+    size = min(most, _FIRST_BUFFER + _USUAL_RATIO * len(packed))
+    while True:
+        out = bytearray(size)
+        try:
+            length = reader(packed, out)
+        except cramjam.DecompressionError:
+            if size == most:
+                raise
+            size = min(most, size * 8)
+        else:
+            return bytes(memoryview(out)[:length])
+
+
+_READERS: dict[int, Callable[[bytes, int], bytes]] = {
+    1: _gzip_decompress,
+    2: _snappy_decompress,
+    3: _lz4_decompress,
+    4: _zstd_decompress,
+}

@@ -1,0 +1,85 @@
+"""The blobs that classic group members exchange through the coordinator: what they subscribe to and what they are
+assigned (GC-30).
+
+A blob is an INT16 version and the struct in that version. Blobs of a later version than the schemas are read as the
+latest known one, as every version only adds fields at the end.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import TypeVar
+
+from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from groupkeeper.protocol.primitives import RootMessage
+
+__all__ = [
+    "ConsumerProtocolAssignment",
+    "ConsumerProtocolSubscription",
+    "decode_assignment",
+    "decode_subscribed_topics",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_subscription",
+]
+
+PROTOCOL_TYPE = "consumer"
+"""The protocol type of groups whose members exchange these blobs."""
+
+M = TypeVar("M", bound=RootMessage)
+_INT16 = Struct(">h")
+
+
+def encode_subscription(
+    subscription: ConsumerProtocolSubscription, version: int = ConsumerProtocolSubscription.MAX_VERSION
+) -> bytes:
+    """The blob in `version`; fields that it has no place for are left out. Raises UnsupportedMessageVersion,
+    UnsupportedField.
+    """
+    return _encode(subscription, version)
+
+
+def decode_subscription(blob: bytes) -> ConsumerProtocolSubscription:
+    """What a member subscribes to. Raises MalformedMessage."""
+    return _decode(ConsumerProtocolSubscription, blob)
+
+
+def decode_subscribed_topics(blob: bytes) -> list[str]:
+    """The topics alone, read from the part that all versions share, whatever follows it. Raises MalformedMessage."""
+    _version(blob)
+    return list(decode_prefix(ConsumerProtocolSubscription, blob, 0, 2)[0].topics)
+
+
+def encode_assignment(
+    assignment: ConsumerProtocolAssignment, version: int = ConsumerProtocolAssignment.MAX_VERSION
+) -> bytes:
+    """The blob in `version`. Raises UnsupportedMessageVersion, UnsupportedField."""
+    return _encode(assignment, version)
+
+
+def decode_assignment(blob: bytes) -> ConsumerProtocolAssignment:
+    """What a member is assigned. Raises MalformedMessage."""
+    return _decode(ConsumerProtocolAssignment, blob)
+
+
+def _encode(message: RootMessage, version: int) -> bytes:
+    out = bytearray(_INT16.pack(version))
+    encode_into(out, message, version)
+    return bytes(out)
+
+
+def _decode(cls: type[M], blob: bytes) -> M:
+    return decode_prefix(cls, blob, min(_version(blob), cls.MAX_VERSION), 2)[0]
+
+
+def _version(blob: bytes) -> int:
+    try:
+        (version,) = _INT16.unpack_from(blob)
+    except struct_error as error:
+        raise MalformedMessage(f"blob of {len(blob)} bytes") from error
+    if version < 0:
+        raise MalformedMessage(f"blob of version {version}")
+    return int(version)

@@ -1,0 +1,261 @@
+"""The records of `__consumer_offsets`: key and value bytes ⇄ typed records.
+
+A key is an INT16 type and the struct of that type, a value an INT16 version and the struct in that version; a null
+value is a tombstone. Written versions are those of Apache Kafka 4.3.1 (GR-01), every version of the schemas is read
+(GR-02). Bytes behind a struct are ignored, as Apache Kafka does.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple, TypeVar
+
+from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from groupkeeper.protocol.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from groupkeeper.protocol.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from groupkeeper.protocol.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
+from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from groupkeeper.protocol.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from groupkeeper.protocol.messages.consumer_group_target_assignment_member_key import (
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+from groupkeeper.protocol.messages.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
+from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
+from groupkeeper.protocol.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
+from groupkeeper.protocol.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
+from groupkeeper.protocol.messages.share_group_current_member_assignment_value import (
+    ShareGroupCurrentMemberAssignmentValue,
+)
+from groupkeeper.protocol.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from groupkeeper.protocol.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
+from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from groupkeeper.protocol.messages.share_group_metadata_value import ShareGroupMetadataValue
+from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from groupkeeper.protocol.messages.share_group_state_partition_metadata_value import (
+    ShareGroupStatePartitionMetadataValue,
+)
+from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from groupkeeper.protocol.messages.share_group_target_assignment_member_value import (
+    ShareGroupTargetAssignmentMemberValue,
+)
+from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key import (
+    ShareGroupTargetAssignmentMetadataKey,
+)
+from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value import (
+    ShareGroupTargetAssignmentMetadataValue,
+)
+from groupkeeper.protocol.primitives import RootMessage
+
+__all__ = [
+    "Entry",
+    "Key",
+    "Tombstone",
+    "UnknownRecord",
+    "UnknownValueVersion",
+    "Value",
+    "decode_record",
+    "encode_record",
+]
+
+Key = (
+    OffsetCommitKey
+    | GroupMetadataKey
+    | ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ShareGroupMemberMetadataKey
+    | ShareGroupMetadataKey
+    | ShareGroupTargetAssignmentMetadataKey
+    | ShareGroupTargetAssignmentMemberKey
+    | ShareGroupCurrentMemberAssignmentKey
+    | ShareGroupStatePartitionMetadataKey
+    | ConsumerGroupRegularExpressionKey
+)
+"""Every key that can be decoded."""
+
+Value = (
+    OffsetCommitValue
+    | GroupMetadataValue
+    | ConsumerGroupMetadataValue
+    | ConsumerGroupPartitionMetadataValue
+    | ConsumerGroupMemberMetadataValue
+    | ConsumerGroupTargetAssignmentMetadataValue
+    | ConsumerGroupTargetAssignmentMemberValue
+    | ConsumerGroupCurrentMemberAssignmentValue
+    | ShareGroupMemberMetadataValue
+    | ShareGroupMetadataValue
+    | ShareGroupTargetAssignmentMetadataValue
+    | ShareGroupTargetAssignmentMemberValue
+    | ShareGroupCurrentMemberAssignmentValue
+    | ShareGroupStatePartitionMetadataValue
+    | ConsumerGroupRegularExpressionValue
+)
+"""Every value that can be decoded."""
+
+
+class Entry(NamedTuple):
+    """The record that `key` has `value` from now on."""
+
+    key: Key
+    value: Value
+
+
+class Tombstone(NamedTuple):
+    """The record that `key` has no value any more."""
+
+    key: Key
+
+
+class UnknownRecord(NamedTuple):
+    """A record of a type that this build does not know (streams groups, or newer ones), kept as it is; it is
+    skipped on load.
+
+    `value_bytes` is None for a tombstone.
+    """
+
+    key_bytes: bytes
+    value_bytes: bytes | None
+    key_type: int
+
+
+class UnknownValueVersion(MalformedMessage):
+    """The value of a known type has a version that no schema describes; loading its partition must fail (GR-08)."""
+
+
+V = TypeVar("V", bound=RootMessage)
+_INT16 = Struct(">h")
+_LEGACY_OFFSET_COMMIT = 0
+_CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
+    OffsetCommitKey.RECORD_TYPE: (OffsetCommitKey, OffsetCommitValue),
+    GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
+    ConsumerGroupMetadataKey.RECORD_TYPE: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    ConsumerGroupPartitionMetadataKey.RECORD_TYPE: (
+        ConsumerGroupPartitionMetadataKey,
+        ConsumerGroupPartitionMetadataValue,
+    ),
+    ConsumerGroupMemberMetadataKey.RECORD_TYPE: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    ConsumerGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
+        ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataValue,
+    ),
+    ConsumerGroupTargetAssignmentMemberKey.RECORD_TYPE: (
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupTargetAssignmentMemberValue,
+    ),
+    ConsumerGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
+        ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupCurrentMemberAssignmentValue,
+    ),
+    ShareGroupMemberMetadataKey.RECORD_TYPE: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    ShareGroupMetadataKey.RECORD_TYPE: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    ShareGroupTargetAssignmentMetadataKey.RECORD_TYPE: (
+        ShareGroupTargetAssignmentMetadataKey,
+        ShareGroupTargetAssignmentMetadataValue,
+    ),
+    ShareGroupTargetAssignmentMemberKey.RECORD_TYPE: (
+        ShareGroupTargetAssignmentMemberKey,
+        ShareGroupTargetAssignmentMemberValue,
+    ),
+    ShareGroupCurrentMemberAssignmentKey.RECORD_TYPE: (
+        ShareGroupCurrentMemberAssignmentKey,
+        ShareGroupCurrentMemberAssignmentValue,
+    ),
+    ShareGroupStatePartitionMetadataKey.RECORD_TYPE: (
+        ShareGroupStatePartitionMetadataKey,
+        ShareGroupStatePartitionMetadataValue,
+    ),
+    ConsumerGroupRegularExpressionKey.RECORD_TYPE: (
+        ConsumerGroupRegularExpressionKey,
+        ConsumerGroupRegularExpressionValue,
+    ),
+}
+_WRITTEN_VERSIONS: dict[type[RootMessage], int] = {GroupMetadataValue: 3, OffsetCommitValue: 4}
+_VERSION_WITH_EXPIRATION = 1
+
+
+def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | UnknownRecord:
+    """The record with these bytes; type 0, the oldest form of offset commits, comes as type 1.
+
+    Raises MalformedMessage for bytes that no schema describes, its subclass UnknownValueVersion for the version of
+    a value.
+    """
+    record_type = _leading_int16(key, "key")
+    if record_type == _LEGACY_OFFSET_COMMIT:
+        return _decode_legacy_offset_commit(key, value)
+    classes = _CLASSES.get(record_type)
+    if classes is None:
+        return UnknownRecord(key, value, record_type)
+    key_class, value_class = classes
+    decoded_key, _ = decode_prefix(key_class, key, 0, 2)
+    if value is None:
+        return Tombstone(decoded_key)
+    return Entry(decoded_key, _decode_value(value_class, value))
+
+
+def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
+    """Key and value bytes of `record`; the value of a tombstone is None.
+
+    An offset commit with an expire timestamp is written in the only version that has one, which loses its leader
+    epoch and topic id. Raises UnsupportedField for values that do not fit.
+    """
+    key = bytearray(_INT16.pack(record.key.RECORD_TYPE))
+    encode_into(key, record.key, 0)
+    if isinstance(record, Tombstone):
+        return bytes(key), None
+    version = _WRITTEN_VERSIONS.get(type(record.value), 0)
+    if isinstance(record.value, OffsetCommitValue) and record.value.expire_timestamp != -1:
+        version = _VERSION_WITH_EXPIRATION
+    value = bytearray(_INT16.pack(version))
+    encode_into(value, record.value, version)
+    return bytes(key), bytes(value)
+
+
+def _decode_legacy_offset_commit(key: bytes, value: bytes | None) -> Entry | Tombstone:
+    legacy_key, _ = decode_prefix(LegacyOffsetCommitKey, key, 0, 2)
+    commit_key = OffsetCommitKey(legacy_key.group, legacy_key.topic, legacy_key.partition)
+    if value is None:
+        return Tombstone(commit_key)
+    legacy = _decode_value(LegacyOffsetCommitValue, value)
+    return Entry(
+        commit_key,
+        OffsetCommitValue(legacy.offset, metadata=legacy.metadata, commit_timestamp=legacy.commit_timestamp),
+    )
+
+
+def _decode_value(value_class: type[V], value: bytes) -> V:
+    version = _leading_int16(value, "value")
+    if not value_class.MIN_VERSION <= version <= value_class.MAX_VERSION:
+        raise UnknownValueVersion(f"{value_class.__name__} has no version {version}")
+    return decode_prefix(value_class, value, version, 2)[0]
+
+
+def _leading_int16(buf: bytes, what: str) -> int:
+    try:
+        return int(_INT16.unpack_from(buf)[0])
+    except struct_error as error:
+        raise MalformedMessage(f"{what} of {len(buf)} bytes") from error

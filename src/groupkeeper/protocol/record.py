@@ -1,0 +1,123 @@
+"""A record and the header of the batch it travels in, for every format of batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from groupkeeper.protocol.compression import CODECS, CorruptRecord
+
+__all__ = ["BatchHeader", "Record"]
+
+_CODEC_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+
+class Record:
+    """One record: a value, compared by its fields.
+
+    `key` and `value` are None for null (a null value is a tombstone in a compacted topic); `headers` are (name,
+    value or None) in order; `timestamp` is in milliseconds since the epoch, −1 for none; `offset` is its place in
+    the partition, −1 before it is appended.
+    """
+
+    __slots__ = ("headers", "key", "offset", "timestamp", "value")
+
+    def __init__(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        timestamp: int = -1,
+        offset: int = -1,
+    ) -> None:
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.timestamp = timestamp
+        self.offset = offset
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return (
+            f"Record(key={self.key!r}, value={self.value!r}, headers={self.headers!r}, "
+            f"timestamp={self.timestamp}, offset={self.offset})"
+        )
+
+    def _fields(self) -> tuple[object, ...]:
+        return self.key, self.value, tuple(self.headers), self.timestamp, self.offset
+
+
+class BatchHeader(NamedTuple):
+    """The fixed part of a batch, as it lies in the bytes.
+
+    In the formats 0 and 1 every message is a batch of its own: `base_offset` is then the offset of the message (of
+    the last one inside a compressed message), `max_timestamp` its timestamp (−1 in format 0), `record_count` 1, or
+    −1 for a compressed message (unknown without decompressing), and the fields of format 2 are −1.
+    """
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def compression(self) -> str:
+        """Name of the codec. Raises CorruptRecord for a number that no codec has."""
+        codec = self.attributes & _CODEC_MASK
+        if codec >= len(CODECS):
+            raise CorruptRecord(f"unknown compression codec {codec}")
+        return CODECS[codec]
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether all records carry the broker's time of appending (`max_timestamp`) and not their producer's."""
+        return self.magic > 0 and bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction of its producer."""
+        return self.magic > 1 and bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds markers of the log itself (ends of transactions), which consumers do not see."""
+        return self.magic > 1 and bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the compactor may drop the tombstones and markers of the batch; None when it has not set a time."""
+        return self.base_timestamp if self.magic > 1 and self.attributes & _DELETE_HORIZON else None
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the batch; compaction may have removed its last records, not the range."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def size_in_bytes(self) -> int:
+        """All bytes of the batch, its offset and length fields included."""
+        return 12 + self.batch_length

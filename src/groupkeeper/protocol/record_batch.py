@@ -1,0 +1,331 @@
+"""Record batches, the unit in which records are produced, stored and fetched.
+
+Format 2 ("magic 2", Kafka 0.11 and later) is read and written; the older message sets (magic 0 and 1) are read. A
+buffer may hold several batches one after the other and end within one, as the answer to a Fetch does.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple
+
+from google_crc32c import value as crc32c
+
+from groupkeeper.protocol.compression import CODECS, MAX_DECOMPRESSED, CorruptRecord, compress, decompress
+from groupkeeper.protocol.message_set import legacy_header, read_legacy_records
+from groupkeeper.protocol.record import BatchHeader, Record
+
+__all__ = [
+    "HEADER_SIZE",
+    "BatchHeader",
+    "CorruptRecord",
+    "EndTransaction",
+    "Record",
+    "check_crc",
+    "end_transaction_record",
+    "iter_headers",
+    "read_end_transaction",
+    "read_header",
+    "read_records",
+    "stamped",
+    "write_batch",
+]
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_CHECKED = Struct(">hiqqqhii")
+"""The part of the header that the checksum covers."""
+_CRC = Struct(">I")
+_PLACE = Struct(">qii")
+_SHORT_PAIR = Struct(">hh")
+_MARKER = Struct(">hi")
+
+HEADER_SIZE = _HEADER.size
+"""Bytes before the records of a batch of format 2."""
+
+_MAGIC_AT = 16
+_CRC_AT = 17
+_CHECKED_AT = 21
+_LEGACY_CHECKED_AT = 16
+_MIN_RECORD_SIZE = 7
+
+_SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
+_SHORT_VARINTS = [bytes((value << 1,)) for value in range(0x40)]
+
+
+def read_header(buf: bytes, pos: int = 0) -> BatchHeader:
+    """The header of the batch at `pos`; its records need not be in `buf`. Raises CorruptRecord."""
+    try:
+        magic = buf[pos + _MAGIC_AT]
+        if magic < 2:
+            return legacy_header(buf, pos)
+        header = BatchHeader._make(_HEADER.unpack_from(buf, pos))
+    except (IndexError, struct_error) as error:
+        raise CorruptRecord(f"the batch at {pos} ends within its header") from error
+    if magic != 2:
+        raise CorruptRecord(f"unknown batch format {header.magic} at {pos}")
+    if header.batch_length < HEADER_SIZE - 12:
+        raise CorruptRecord(f"batch of {header.batch_length} bytes at {pos} is smaller than its header")
+    if header.record_count < 0 or header.last_offset_delta < 0:
+        raise CorruptRecord(f"batch at {pos} of {header.record_count} records, last one {header.last_offset_delta}")
+    return header
+
+
+def iter_headers(buf: bytes, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch; an incomplete last batch ends the iteration. Raises CorruptRecord."""
+    size = len(buf)
+    while size - pos > _MAGIC_AT:
+        if size - pos < 12 + int.from_bytes(buf[pos + 8 : pos + 12], "big", signed=True):
+            return
+        header = read_header(buf, pos)
+        yield pos, header
+        pos += header.size_in_bytes
+
+
+def check_crc(buf: bytes, pos: int, header: BatchHeader) -> None:
+    """Raises CorruptRecord unless the whole batch is there and has the checksum of its header."""
+    end = pos + header.size_in_bytes
+    if end > len(buf):
+        raise CorruptRecord(f"batch of {header.size_in_bytes} bytes where {len(buf) - pos} remain")
+    if header.magic == 2:
+        found = crc32c(buf[pos + _CHECKED_AT : end])
+    else:
+        found = zlib.crc32(buf[pos + _LEGACY_CHECKED_AT : end])
+    if found != header.crc:
+        raise CorruptRecord(f"checksum {found:#010x} where the batch says {header.crc:#010x}")
+
+
+def read_records(buf: bytes, pos: int = 0, *, verify: bool = True, max_size: int = MAX_DECOMPRESSED) -> list[Record]:
+    """The records of the one batch at `pos`, decompressed, with their offsets and timestamps.
+
+    The checksum is compared unless `verify` is false; `max_size` bounds the decompressed bytes. Raises CorruptRecord.
+    """
+    header = read_header(buf, pos)
+    if verify:
+        check_crc(buf, pos, header)
+    elif pos + header.size_in_bytes > len(buf):
+        raise CorruptRecord(f"batch of {header.size_in_bytes} bytes where {len(buf) - pos} remain")
+    try:
+        if header.magic < 2:
+            return read_legacy_records(buf, pos, header, max_size)
+        if header.record_count == 0:  # all were removed by compaction
+            return []
+        packed = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
+        return _read_records(decompress(header.attributes & 7, packed, limit=max_size), header)
+    except (IndexError, struct_error, UnicodeDecodeError) as error:
+        raise CorruptRecord(f"batch at {pos}: {error}") from error
+
+
+def _read_records(buf: bytes, header: BatchHeader) -> list[Record]:
+    if header.record_count > len(buf) // _MIN_RECORD_SIZE:
+        raise CorruptRecord(f"{header.record_count} records in {len(buf)} bytes")
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    log_append_time = header.max_timestamp if header.has_log_append_time else None
+    records: list[Record] = []
+    append, signed = records.append, _SIGNED
+    pos = 0
+    for _ in range(header.record_count):
+        length, pos = _read_varint(buf, pos)
+        end = pos + length
+        pos += 1  # a record's own attributes have no meaning yet
+        if (byte := buf[pos]) < 0x80:
+            timestamp = base_timestamp + signed[byte]
+            pos += 1
+        else:
+            delta, pos = _read_varint(buf, pos)
+            timestamp = base_timestamp + delta
+        if (byte := buf[pos]) < 0x80:
+            offset = base_offset + signed[byte]
+            pos += 1
+        else:
+            delta, pos = _read_varint(buf, pos)
+            offset = base_offset + delta
+        key, pos = _read_bytes(buf, pos)
+        value, pos = _read_bytes(buf, pos)
+        headers: Sequence[tuple[str, bytes | None]] = ()
+        if buf[pos]:
+            headers, pos = _read_headers(buf, pos)
+        else:
+            pos += 1
+        if pos != end:
+            raise CorruptRecord(f"a record of {length} bytes has {length + pos - end}")
+        append(Record(key, value, headers, timestamp if log_append_time is None else log_append_time, offset))
+    if pos != len(buf):
+        raise CorruptRecord(f"{len(buf) - pos} bytes behind the last record")
+    return records
+
+
+def _read_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
+    length = buf[pos]
+    if length < 0x80:
+        length = _SIGNED[length]
+        pos += 1
+    else:
+        length, pos = _read_varint(buf, pos)
+    if length < 0:
+        return None, pos
+    return buf[pos : pos + length], pos + length
+
+
+def _read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    count, pos = _read_varint(buf, pos)
+    if not 0 <= count <= (len(buf) - pos) // 2:
+        raise CorruptRecord(f"{count} record headers in {len(buf) - pos} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, pos = _read_bytes(buf, pos)
+        if name is None:
+            raise CorruptRecord("record header without a name")
+        value, pos = _read_bytes(buf, pos)
+        headers.append((name.decode(), value))
+    return headers, pos
+
+
+def _read_varint(buf: bytes, pos: int) -> tuple[int, int]:
+    """A zigzag varint of at most 64 bits."""
+    byte = buf[pos]
+    if byte < 0x80:
+        return _SIGNED[byte], pos + 1
+    value, shift = byte & 0x7F, 7
+    while shift < 70:
+        pos += 1
+        byte = buf[pos]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1), pos + 1
+        shift += 7
+    raise CorruptRecord("varint longer than 64 bits")
+
+
+def _varint(value: int) -> bytes:
+    if 0 <= value < 0x40:
+        return _SHORT_VARINTS[value]
+    value = value << 1 if value >= 0 else (-value << 1) - 1
+    if 0x80 <= value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def write_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    compression: str = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    partition_leader_epoch: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    log_append_time_ms: int | None = None,
+    keeps_offsets: bool = False,
+) -> bytes:
+    """A batch of format 2 with `records`, at least one.
+
+    The records get consecutive offsets from `base_offset`; with `keeps_offsets` each keeps its own, as compaction
+    needs it. Where `log_append_time_ms` is given it takes the place of every record's timestamp. Raises ValueError
+    for no records or an unknown compression.
+    """
+    if not records:
+        raise ValueError("a batch has at least one record")
+    if log_append_time_ms is None:
+        base_timestamp = records[0].timestamp
+        max_timestamp = max([record.timestamp for record in records])
+        deltas = [record.timestamp - base_timestamp for record in records]
+    else:
+        base_timestamp = max_timestamp = log_append_time_ms
+        deltas = [0] * len(records)
+    places = [r.offset - base_offset for r in records] if keeps_offsets else range(len(records))
+    body = compress(compression, _write_records(records, deltas, places))
+    attributes = CODECS.index(compression)
+    attributes |= (log_append_time_ms is not None) << 3 | is_transactional << 4 | is_control << 5
+    checked = _CHECKED.pack(
+        attributes, places[-1], base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(records)
+    )
+    checked += body
+    place = _PLACE.pack(base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch)
+    return b"".join((place, b"\x02", _CRC.pack(crc32c(checked)), checked))
+
+
+def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:
+    varint = _varint
+    out = bytearray()
+    for record, delta, place in zip(records, deltas, places, strict=True):
+        key, value = record.key, record.value
+        body = b"".join(
+            (
+                b"\x00",
+                varint(delta),
+                varint(place),
+                b"\x01" if key is None else varint(len(key)) + key,
+                b"\x01" if value is None else varint(len(value)) + value,
+                _write_headers(record.headers) if record.headers else b"\x00",
+            )
+        )
+        out += varint(len(body))
+        out += body
+    return bytes(out)
+
+
+def _write_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    parts = [_varint(len(headers))]
+    for name, value in headers:
+        encoded = name.encode()
+        parts += (_varint(len(encoded)), encoded)
+        parts += (b"\x01",) if value is None else (_varint(len(value)), value)
+    return b"".join(parts)
+
+
+def stamped(
+    batch: bytes, *, base_offset: int, partition_leader_epoch: int, log_append_time_ms: int | None = None
+) -> bytes:
+    """The one batch of format 2 in `batch`, as the partition's leader stores it: its place, and the time of appending
+    if given.
+    """
+    header = read_header(batch)
+    place = _PLACE.pack(base_offset, header.batch_length, partition_leader_epoch)
+    if log_append_time_ms is None:
+        return place + batch[_MAGIC_AT:]
+    checked = bytearray(batch[_CHECKED_AT:])
+    Struct(">h").pack_into(checked, 0, header.attributes | 0x08)
+    Struct(">q").pack_into(checked, 14, log_append_time_ms)
+    covered = bytes(checked)
+    return b"".join((place, b"\x02", _CRC.pack(crc32c(covered)), covered))
+
+
+class EndTransaction(NamedTuple):
+    """A marker that ends a producer's transaction in a partition."""
+
+    is_commit: bool
+    coordinator_epoch: int
+
+
+def read_end_transaction(record: Record) -> EndTransaction | None:
+    """What a control record says; None for a control record of another kind (they are skipped). Raises CorruptRecord.
+    """
+    try:
+        version, kind = _SHORT_PAIR.unpack_from(record.key or b"")
+        if version < 0:
+            raise CorruptRecord(f"control record of version {version}")
+        if kind not in (0, 1):
+            return None
+        version, epoch = _MARKER.unpack_from(record.value or b"")
+    except struct_error as error:
+        raise CorruptRecord(f"control record: {error}") from error
+    if version < 0:
+        raise CorruptRecord(f"end of transaction of version {version}")
+    return EndTransaction(kind == 1, epoch)
+
+
+def end_transaction_record(marker: EndTransaction, timestamp: int) -> Record:
+    """The record of a marker; it is written as the only one of a control batch of its producer."""
+    return Record(_SHORT_PAIR.pack(0, int(marker.is_commit)), _MARKER.pack(0, marker.coordinator_epoch), (), timestamp)
