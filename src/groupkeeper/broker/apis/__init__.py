@@ -1,0 +1,75 @@
+"""The APIs this broker serves, one module each: the listing of this folder is the support matrix.
+
+A module has `KEY`, `VERSIONS` (inclusive range) and `async def handle(broker, call) -> response`; it may have
+`refuse(call, error) -> response` where the response has no top-level `error_code`. Modules are imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+    Handler = Callable[[Broker, Call], Awaitable[RootMessage | None]]
+    Refusal = Callable[[Call, KafkaError], RootMessage]
+
+
+class Api:
+    """An API of the table below."""
+
+    __slots__ = ("_handle", "_refuse", "highest", "key", "lowest", "module")
+
+    def __init__(self, key: int, module: str, lowest: int, highest: int) -> None:
+        self.key = key
+        self.module = module
+        self.lowest = lowest
+        self.highest = highest
+        self._handle: Handler | None = None
+        self._refuse: Refusal | None = None
+
+    @property
+    def handle(self) -> Handler:
+        """The module's handler; imports it on first use."""
+        if self._handle is None:
+            self._load()
+        assert self._handle is not None
+        return self._handle
+
+    @property
+    def refuse(self) -> Refusal | None:
+        """The module's own way of answering with an error, or None."""
+        if self._handle is None:
+            self._load()
+        return self._refuse
+
+    def _load(self) -> None:
+        module = import_module(f"groupkeeper.broker.apis.{self.module}")
+        self._refuse = getattr(module, "refuse", None)
+        self._handle = module.handle
+
+
+API_VERSIONS = 18
+
+TABLE: dict[int, Api] = {
+    key: Api(key, module, lowest, highest)
+    for key, module, lowest, highest in (
+        (0, "produce", 3, 13),
+        (1, "fetch", 4, 18),
+        (2, "list_offsets", 1, 11),
+        (3, "metadata", 0, 13),
+        (API_VERSIONS, "api_versions", 0, 4),
+        (19, "create_topics", 2, 7),
+        (20, "delete_topics", 1, 6),
+        (22, "init_producer_id", 0, 5),
+        (60, "describe_cluster", 0, 2),
+        (75, "describe_topic_partitions", 0, 0),
+    )
+}
+"""Every served API by key."""

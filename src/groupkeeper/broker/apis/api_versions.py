@@ -1,0 +1,61 @@
+"""ApiVersions (18): what this broker speaks, and its feature levels."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis import API_VERSIONS, TABLE
+from groupkeeper.broker.features import finalized_features, supported_features
+from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 18
+VERSIONS = (0, 4)
+
+_CLIENT_NAME_SINCE = 3
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ApiVersionsRequest)
+    if call.api_version >= _CLIENT_NAME_SINCE and not (
+        _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=InvalidRequest.code)
+    keys = [ApiVersion(api.key, api.lowest, api.highest) for api in TABLE.values()]
+    if call.api_version < _CLIENT_NAME_SINCE:
+        return ApiVersionsResponse(api_keys=keys)
+    finalized = finalized_features(broker.config)
+    return ApiVersionsResponse(
+        api_keys=keys,
+        supported_features=[
+            SupportedFeatureKey(name, lowest, highest)
+            for name, lowest, highest in supported_features()
+            # Before version 4 clients take a lowest level of 0 for a mistake.
+            if lowest > 0 or call.api_version > _CLIENT_NAME_SINCE
+        ],
+        finalized_features_epoch=1,
+        finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
+    )
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer to an ApiVersions request of an unknown version, to be sent in version 0 (GW-04, KIP-511)."""
+    api = TABLE[API_VERSIONS]
+    return ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
+
+
+def _is_valid(software: str) -> bool:
+    """Letters, digits, dots and dashes, beginning and ending with a letter or digit."""
+    return bool(software) and _NAME_CHARACTERS.issuperset(software) and software[0].isalnum() and software[-1].isalnum()

@@ -1,0 +1,140 @@
+"""CreateTopics (19)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.topic_config import TopicConfig
+from groupkeeper.broker.topic_settings import source_of
+from groupkeeper.protocol.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    KafkaError,
+)
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 19
+VERSIONS = (2, 7)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, CreateTopicsRequest)
+    occurrences = Counter(topic.name for topic in request.topics)
+    results: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        if occurrences[topic.name] > 1:
+            if all(result.name != topic.name for result in results):
+                results.append(_refused(topic.name, InvalidRequest("Duplicate topic name.")))
+            continue
+        try:
+            results.append(_create(broker, topic, request.validate_only))
+        except KafkaError as error:
+            results.append(_refused(topic.name, error))
+    return CreateTopicsResponse(topics=results)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, CreateTopicsRequest)
+    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name, error_code=error.code, error_message=error.message, configs=None)
+
+
+def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+    broker.topics.check_new(topic.name)
+    overrides = _overrides(topic)
+    try:
+        config = broker.topics.config_of(overrides)
+    except InvalidSetting as error:
+        raise InvalidConfig(str(error)) from None
+    num_partitions = _partition_count(broker, topic)
+    topic_id = ZERO_UUID
+    if not validate_only:
+        topic_id = broker.topics.create(topic.name, num_partitions, overrides).topic_id
+    return CreatableTopicResult(
+        topic.name,
+        topic_id,
+        num_partitions=num_partitions,
+        replication_factor=1,
+        configs=_configs(config, broker),
+    )
+
+
+def _overrides(topic: CreatableTopic) -> dict[str, str]:
+    overrides = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise InvalidConfig(f"Null value not supported for topic configs: {config.name}")
+        overrides[config.name] = config.value
+    return overrides
+
+
+def _partition_count(broker: Broker, topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return _assigned_partition_count(broker, topic)
+    if topic.replication_factor != -1:
+        _check_replication_factor(topic.replication_factor)
+    if topic.num_partitions == -1:
+        return broker.config.num_partitions
+    if topic.num_partitions <= 0:
+        raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+    return topic.num_partitions
+
+
+def _check_replication_factor(factor: int) -> None:
+    if factor <= 0:
+        raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
+    if factor > 1:
+        raise InvalidReplicationFactor(
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be reached "
+            "because only 1 broker(s) are registered."
+        )
+
+
+def _assigned_partition_count(broker: Broker, topic: CreatableTopic) -> int:
+    if topic.replication_factor != -1:
+        raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
+    if topic.num_partitions != -1:
+        raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
+    if {assignment.partition_index for assignment in topic.assignments} != set(range(len(topic.assignments))):
+        raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
+    for assignment in topic.assignments:
+        if list(assignment.broker_ids) != [broker.config.node_id]:
+            raise InvalidReplicaAssignment(
+                "The manual partition assignment includes a broker that is not registered, or none, or one twice: "
+                f"{list(assignment.broker_ids)}"
+            )
+    return len(topic.assignments)
+
+
+def _configs(config: TopicConfig, broker: Broker) -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(
+            setting.name,
+            setting.format(getattr(config, setting.attribute)),
+            False,
+            source_of(setting.name, config, broker.config),
+            False,
+        )
+        for setting in TopicConfig.settings()
+    ]

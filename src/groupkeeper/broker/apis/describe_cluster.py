@@ -1,0 +1,38 @@
+"""DescribeCluster (60)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis.metadata import CLUSTER_OPERATIONS, NOT_REQUESTED
+from groupkeeper.protocol.errors import MismatchedEndpointType, UnsupportedEndpointType
+from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 60
+VERSIONS = (0, 2)
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeClusterRequest)
+    if request.endpoint_type == _CONTROLLERS:
+        raise MismatchedEndpointType("The request was sent to an endpoint of the wrong type.")
+    if request.endpoint_type != _BROKERS:
+        raise UnsupportedEndpointType
+    node = broker.endpoint(call.listener)
+    return DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=node.node_id,
+        brokers=[DescribeClusterBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+        ),
+    )

@@ -1,0 +1,106 @@
+"""DescribeTopicPartitions (75): as Metadata for topics, but in pages (KIP-966)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from groupkeeper.broker.apis.metadata import TOPIC_OPERATIONS
+from groupkeeper.broker.topic_log import LEADER_EPOCH
+from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.protocol.errors import InvalidRequest, InvalidTopicException, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from groupkeeper.protocol.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topics import Topic
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 75
+VERSIONS = (0, 0)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    names, first = _start(broker, request)
+    room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
+    room = max(room, 1)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if room == 0:
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, first))
+        topic = broker.topics.get(name)
+        if topic is None:
+            topics.append(_unknown(broker, name))
+        else:
+            last = min(first + room, len(topic.partitions))
+            topics.append(_describe(topic, broker.config.node_id, first, last))
+            room -= last - first
+            if last < len(topic.partitions):
+                return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
+        first = 0
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(error.code, topic.name) for topic in request.topics]
+    )
+
+
+def _start(broker: Broker, request: DescribeTopicPartitionsRequest) -> tuple[Sequence[str], int]:
+    """The topic names to describe, in order, and the first partition of the first one."""
+    names: Sequence[str] = sorted({topic.name for topic in request.topics}) or broker.topics.names()
+    if request.cursor is None:
+        return names, 0
+    if request.cursor.partition_index < 0:
+        raise InvalidRequest("DescribeTopicPartitionsRequest cursor partition must be valid: " + str(request.cursor))
+    names = names[bisect_left(names, request.cursor.topic_name) :]
+    is_inside = bool(names) and names[0] == request.cursor.topic_name
+    return names, request.cursor.partition_index if is_inside else 0
+
+
+def _describe(topic: Topic, node_id: int, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:
+    node = [node_id]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=log.index,
+                leader_id=node_id,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=node,
+                isr_nodes=node,
+                # Null would mean "unknown", which Kafka's own tools cannot digest.
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+            )
+            for log in topic.partitions[first:last]
+        ],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _unknown(broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
+    try:
+        require_valid_name(name)
+    except InvalidTopicException as error:
+        return DescribeTopicPartitionsResponseTopic(error.code, name)
+    return DescribeTopicPartitionsResponseTopic(
+        UnknownTopicOrPartition.code, name, is_internal=broker.is_internal(name)
+    )

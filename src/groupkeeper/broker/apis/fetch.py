@@ -1,0 +1,139 @@
+"""Fetch (1): reads batches, and waits for them when there are too few.
+
+There are no fetch sessions (KIP-227): session id 0 in the answer tells a client to send full requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from groupkeeper.broker.apis.list_offsets import check_leader_epoch
+from groupkeeper.broker.topic_log import Waiter
+from groupkeeper.protocol.errors import FetchSessionIdNotFound, KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.broker.topics import Topic
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 1
+VERSIONS = (4, 18)
+
+_TOPIC_IDS_SINCE = 13
+_SESSIONS_SINCE = 7
+_READ_COMMITTED = 1
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, FetchRequest)
+    if call.api_version >= _SESSIONS_SINCE and (request.session_id != 0 or request.session_epoch > 0):
+        return FetchResponse(error_code=FetchSessionIdNotFound.code)
+    deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+    while True:
+        reading = _Reading(broker, request, by_id=call.api_version >= _TOPIC_IDS_SINCE)
+        if reading.is_due or request.max_wait_ms <= 0:
+            return FetchResponse(responses=reading.answers)
+        if not await _wait(reading.logs, request.min_bytes - reading.size, deadline):
+            return FetchResponse(responses=_Reading(broker, request, by_id=reading.by_id).answers)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, FetchRequest)
+    if call.api_version >= _SESSIONS_SINCE:
+        return FetchResponse(error_code=error.code)
+    topics = [
+        FetchableTopicResponse(
+            topic.topic, topic.topic_id, [_refused(part.partition, error) for part in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return FetchResponse(responses=topics)
+
+
+async def _wait(logs: list[PartitionLog], missing_bytes: int, deadline: float) -> bool:
+    """Whether enough was appended, or something happened to a partition, before the deadline."""
+    waiter = Waiter(missing_bytes)
+    loop = asyncio.get_running_loop()
+    timer = loop.call_at(deadline, waiter.wake)
+    for log in logs:
+        log.add_waiter(waiter)
+    try:
+        await waiter.woken
+    finally:
+        timer.cancel()
+        for log in logs:
+            log.remove_waiter(waiter)
+    return loop.time() < deadline
+
+
+class _Reading:
+    """One pass over the partitions of a request.
+
+    Attributes:
+        answers: the topics of the response.
+        logs: partitions to wait for.
+        size: bytes of batches that were found.
+        is_due: whether the answer need not wait: enough bytes, an error, or nothing to wait for.
+    """
+
+    def __init__(self, broker: Broker, request: FetchRequest, *, by_id: bool) -> None:
+        self.answers: list[FetchableTopicResponse] = []
+        self.logs: list[PartitionLog] = []
+        self.size = 0
+        self.by_id = by_id
+        self._has_error = False
+        self._broker = broker
+        self._room = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._committed = request.isolation_level == _READ_COMMITTED
+        for wanted in request.topics:
+            self.answers.append(self._read_topic(wanted))
+        self.is_due = self._has_error or self.size >= request.min_bytes or not self.logs
+
+    def _read_topic(self, wanted: FetchTopic) -> FetchableTopicResponse:
+        topics = self._broker.topics
+        topic = topics.by_id(wanted.topic_id) if self.by_id else topics.get(wanted.topic)
+        parts = []
+        for part in wanted.partitions:
+            try:
+                parts.append(self._read(self._log(topic, part.partition), part))
+            except KafkaError as error:
+                self._has_error = True
+                parts.append(_refused(part.partition, error))
+        return FetchableTopicResponse(wanted.topic, wanted.topic_id, parts)
+
+    def _log(self, topic: Topic | None, index: int) -> PartitionLog:
+        if topic is None:
+            raise UnknownTopicId if self.by_id else UnknownTopicOrPartition
+        log = topic.partition(index)
+        if log is None:
+            raise UnknownTopicOrPartition
+        return log
+
+    def _read(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
+        check_leader_epoch(part.current_leader_epoch)
+        end = log.last_stable_offset if self._committed else log.high_watermark
+        records = log.read(
+            part.fetch_offset, min(part.partition_max_bytes, self._room), at_least_one=self.size == 0, end_offset=end
+        )
+        self.size += len(records)
+        self._room = max(self._room - len(records), 0)
+        self.logs.append(log)
+        return PartitionData(
+            partition_index=part.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=[] if self._committed else None,
+            records=records,
+        )
+
+
+def _refused(index: int, error: KafkaError) -> PartitionData:
+    return PartitionData(index, error.code, -1, aborted_transactions=None, records=b"")

@@ -1,0 +1,117 @@
+"""ListOffsets (2): the earliest, latest and largest-timestamp offset of partitions, or the first since a timestamp."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groupkeeper.broker.topic_log import LEADER_EPOCH
+from groupkeeper.protocol.errors import (
+    FencedLeaderEpoch,
+    InvalidRequest,
+    KafkaError,
+    UnknownLeaderEpoch,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from groupkeeper.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 2
+VERSIONS = (1, 11)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED = 1
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ListOffsetsRequest)
+    wanted = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
+    committed = request.isolation_level == _READ_COMMITTED
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for part in topic.partitions:
+            try:
+                if wanted[topic.name, part.partition_index] > 1:
+                    raise InvalidRequest
+                log = broker.topics.partition(topic.name, part.partition_index)
+                answers.append(_find(log, part, call.api_version, committed))
+            except KafkaError as error:
+                answers.append(ListOffsetsPartitionResponse(part.partition_index, error.code))
+        topics.append(ListOffsetsTopicResponse(topic.name, answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ListOffsetsRequest)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                topic.name,
+                [ListOffsetsPartitionResponse(part.partition_index, error.code) for part in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _find(
+    log: PartitionLog | None, part: ListOffsetsPartition, version: int, committed: bool
+) -> ListOffsetsPartitionResponse:
+    if part.timestamp < 0 and version < _SINCE_VERSION.get(part.timestamp, 2**15):
+        raise UnsupportedVersion
+    if log is None:
+        raise UnknownTopicOrPartition
+    check_leader_epoch(part.current_leader_epoch)
+    timestamp, offset = _position(log, part.timestamp, committed)
+    epoch = LEADER_EPOCH if offset >= 0 and version >= 4 else -1
+    return ListOffsetsPartitionResponse(part.partition_index, 0, timestamp, offset, epoch)
+
+
+def _position(log: PartitionLog, timestamp: int, committed: bool) -> tuple[int, int]:
+    end = log.last_stable_offset if committed else log.high_watermark
+    if log.failure is None:
+        if timestamp == LATEST:
+            return -1, end
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return -1, log.log_start_offset
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return -1, -1
+    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= end:
+        return -1, -1
+    return found
+
+
+def check_leader_epoch(current: int) -> None:
+    """Raises `FencedLeaderEpoch` or `UnknownLeaderEpoch` when a client believes in another epoch; −1 believes in none."""
+    if current == -1 or current == LEADER_EPOCH:
+        return
+    raise FencedLeaderEpoch if current < LEADER_EPOCH else UnknownLeaderEpoch

@@ -1,0 +1,108 @@
+"""Metadata (3): the node, and topics with their partitions; creates topics that clients ask for when that is allowed."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.topic_log import LEADER_EPOCH
+from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topics import Topic
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 3
+VERSIONS = (0, 13)
+
+_TOPIC_IDS_SINCE = 12
+NOT_REQUESTED = -(2**31)
+"""Authorized operations of somebody who didn't ask for them."""
+TOPIC_OPERATIONS = 3576
+"""Read, write, create, delete, alter, describe, describe configs, alter configs: everything, as nobody is refused."""
+CLUSTER_OPERATIONS = 8096
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, MetadataRequest)
+    _check(request, call.api_version)
+    node = broker.endpoint(call.listener)
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
+        cluster_id=broker.cluster_id,
+        controller_id=node.node_id,
+        topics=_topics(broker, request, call.api_version, operations),
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else NOT_REQUESTED,
+    )
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, MetadataRequest)
+    topics = [MetadataResponseTopic(error.code, topic.name or "", topic.topic_id) for topic in request.topics or ()]
+    return MetadataResponse(topics=topics, error_code=error.code)
+
+
+def _check(request: MetadataRequest, version: int) -> None:
+    for topic in request.topics or ():
+        if topic.name is None and version < _TOPIC_IDS_SINCE:
+            raise InvalidRequest(f"Topic name can not be null for version {version}")
+        if topic.topic_id != ZERO_UUID and version < _TOPIC_IDS_SINCE:
+            raise InvalidRequest(f"Topic IDs are not supported in requests for version {version}")
+
+
+def _topics(broker: Broker, request: MetadataRequest, version: int, operations: int) -> list[MetadataResponseTopic]:
+    wanted: Sequence[MetadataRequestTopic] | None = request.topics
+    if wanted is None or (version == 0 and not wanted):
+        known = (broker.topics.get(name) for name in broker.topics.names())
+        return [_describe(topic, broker, operations) for topic in known if topic is not None]
+    # Each once, however often it was asked for.
+    unique = {(topic.name, topic.topic_id): topic for topic in wanted}
+    return [_one(broker, topic, request.allow_auto_topic_creation, operations) for topic in unique.values()]
+
+
+def _one(broker: Broker, wanted: MetadataRequestTopic, may_create: bool, operations: int) -> MetadataResponseTopic:
+    if wanted.topic_id != ZERO_UUID or wanted.name is None:
+        topic = broker.topics.by_id(wanted.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(UnknownTopicId.code, None, wanted.topic_id)
+        return _describe(topic, broker, operations)
+    topic = broker.topics.get(wanted.name)
+    if topic is not None:
+        return _describe(topic, broker, operations)
+    try:
+        if not (may_create and broker.may_create_automatically(wanted.name)):
+            raise UnknownTopicOrPartition
+        return _describe(broker.create_automatically(wanted.name), broker, operations)
+    except KafkaError as error:
+        return MetadataResponseTopic(error.code, wanted.name, is_internal=broker.is_internal(wanted.name))
+
+
+def _describe(topic: Topic, broker: Broker, operations: int) -> MetadataResponseTopic:
+    node = [broker.config.node_id]
+    partitions = [
+        MetadataResponsePartition(
+            partition_index=log.index,
+            leader_id=node[0],
+            leader_epoch=LEADER_EPOCH,
+            replica_nodes=node,
+            isr_nodes=node,
+        )
+        for log in topic.partitions
+    ]
+    return MetadataResponseTopic(0, topic.name, topic.topic_id, topic.is_internal, partitions, operations)

@@ -1,0 +1,160 @@
+"""The embedded broker: one process, or one object, that is a whole Kafka cluster of one node."""
+
+from __future__ import annotations
+
+import os
+import time
+from logging import getLogger
+
+from groupkeeper.broker.config import Config
+from groupkeeper.broker.data_directory import DataDirectory
+from groupkeeper.broker.listeners import Endpoint, advertised_of, listeners_of
+from groupkeeper.broker.open_files import OpenFiles
+from groupkeeper.broker.server import Server
+from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from groupkeeper.broker.topics import Topic
+
+_log = getLogger("groupkeeper.broker")
+
+
+class Broker:
+    """A Kafka broker inside this process.
+
+        async with Broker(properties={"num.partitions": "3"}) as broker:
+            connect_to(broker.bootstrap_servers)
+
+    Any number can run at once. Without a directory the data lies in a temporary one that `stop` removes.
+
+    Attributes (the last four from `start` on):
+        config: the settings.
+        topics: the topics and their logs.
+        advertised: where clients of the first listener reach it (node_id, host, port).
+        cluster_id: as Kafka writes it.
+        server: the sockets.
+    """
+
+    topics: Topics
+    server: Server
+    advertised: Endpoint
+    cluster_id: str
+
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        data_directory: str | os.PathLike[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """`port` 0, and no port and no `listeners` property, take a free port on 127.0.0.1. Raises `InvalidSetting`."""
+        given = dict(properties or {})
+        if port is not None or "listeners" not in given:
+            given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
+        self._temporary = data_directory is None and "log.dirs" not in given and "log.dir" not in given
+        if data_directory is not None:
+            given["log.dirs"] = os.fspath(data_directory)
+        self.config = Config.from_texts(given)
+        self._listeners = listeners_of(self.config)
+        self._endpoints: dict[str, Endpoint] = {}
+        self._directory: DataDirectory | None = None
+        self._files = OpenFiles()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Locks and reads the data directory, then listens. Raises `InvalidSetting` or OSError; then nothing is left behind."""
+        path = self._make_temporary() if self._temporary else self.config.data_directory
+        self._directory = DataDirectory(path, self.config.node_id)
+        try:
+            self.cluster_id = self._directory.cluster_id
+            self.topics = Topics(self._directory, self.config, self._files)
+            self.topics.load()
+            self.server = Server(self)
+            await self._listen()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _listen(self) -> None:
+        bound = {}
+        for listener in self._listeners:
+            try:
+                port = await self.server.listen(listener)
+            except OSError as error:
+                raise OSError(
+                    error.errno, f"cannot listen on {listener.host or '*'}:{listener.port}: {error.strerror or error}"
+                ) from None
+            bound[listener.name] = listener._replace(port=port)
+        self._endpoints = advertised_of(self.config, bound, self.config.node_id)
+        self.advertised = self._endpoints[self._listeners[0].name]
+
+    async def stop(self) -> None:
+        """Closes every connection, file and socket; does nothing when it is already stopped."""
+        if self._directory is None:
+            return
+        if hasattr(self, "server"):
+            await self.server.close()
+        if hasattr(self, "topics"):
+            self.topics.close()
+        self._files.close_all()
+        directory, self._directory = self._directory, None
+        directory.close()
+        if self._temporary:
+            from shutil import rmtree
+
+            rmtree(directory.path, ignore_errors=True)
+
+    @staticmethod
+    def _make_temporary() -> str:
+        from tempfile import mkdtemp
+
+        return mkdtemp(prefix="groupkeeper-")
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` of the first listener."""
+        host = f"[{self.advertised.host}]" if ":" in self.advertised.host else self.advertised.host
+        return f"{host}:{self.advertised.port}"
+
+    def endpoint(self, listener: str) -> Endpoint:
+        """Where clients of a listener reach this node."""
+        return self._endpoints.get(listener, self.advertised)
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    # ------------------------------------------------------------------ automatic topics
+
+    def may_create_automatically(self, name: str) -> bool:
+        """Whether asking for an unknown topic makes it; a name that was just deleted must rest for a while."""
+        return self.config.auto_create_topics_enable and not self.topics.was_deleted_since(
+            name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms
+        )
+
+    def create_automatically(self, name: str) -> Topic:
+        """Makes a topic with the broker's default number of partitions. Raises `KafkaError`."""
+        return self.topics.create(name, self.config.num_partitions)
+
+    @staticmethod
+    def is_internal(name: str) -> bool:
+        """Whether a topic of this name is one of Kafka's own."""
+        return name in INTERNAL_TOPICS
+
+    def new_producer_id(self) -> int:
+        """A producer id that was never given out before."""
+        assert self._directory is not None
+        return self._directory.new_producer_id()

@@ -1,0 +1,121 @@
+"""What a client's record batch must be to enter a log (Kafka 4.3.1 ProduceRequest, UnifiedLog, LogValidator)."""
+
+from __future__ import annotations
+
+from groupkeeper.protocol.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    UnsupportedCompressionType,
+)
+from groupkeeper.protocol.record_batch import CorruptRecord, check_crc, read_header, read_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.protocol.record_batch import BatchHeader
+
+_HEADER_SIZE = 61
+_ZSTD_SINCE = 7
+
+
+class RefusedRecords(InvalidRecord):
+    """Some records of a batch are not allowed; `record_errors` has their index in the batch and the reason."""
+
+    def __init__(self, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(message)
+        self.record_errors = record_errors
+
+
+def check_produced(records: bytes | None, log: PartitionLog, version: int, now_ms: int) -> bytes:
+    """The one batch that a Produce request may hold for a partition. Raises the `KafkaError` of what is wrong with it."""
+    if not records:
+        raise InvalidRecord(
+            f"Produce requests with version {version} must have at least one record batch per partition"
+        )
+    header = _whole_batch(records, log, version)
+    if header.compression == "zstd" and version < _ZSTD_SINCE:
+        raise UnsupportedCompressionType(
+            f"Produce requests with version {version} are not allowed to use ZStandard compression"
+        )
+    if len(records) > log.config.max_message_bytes:
+        raise MessageTooLarge(
+            f"The record batch size in the append to {log.topic}-{log.index} is {len(records)} bytes which exceeds the maximum "
+            f"configured value of {log.config.max_message_bytes}."
+        )
+    try:
+        check_crc(records, 0, header)
+    except CorruptRecord as error:
+        raise CorruptMessage(f"Record is corrupt ({error}) in topic partition {log.topic}-{log.index}") from None
+    _check_header(header, log)
+    _check_timestamps(header, log, now_ms)
+    if log.config.is_compacted:
+        _require_keys(records, log)
+    return records
+
+
+def _whole_batch(records: bytes, log: PartitionLog, version: int) -> BatchHeader:
+    if len(records) > 16 and records[16] != 2:
+        raise InvalidRecord(
+            f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"
+        )
+    if len(records) < _HEADER_SIZE:
+        raise CorruptMessage(f"{len(records)} bytes are no record batch in topic partition {log.topic}-{log.index}")
+    header = read_header(records)
+    if header.size_in_bytes > len(records) or header.size_in_bytes < _HEADER_SIZE:
+        raise CorruptMessage(
+            f"a record batch of {header.size_in_bytes} bytes in {len(records)} in topic partition {log.topic}-{log.index}"
+        )
+    if header.size_in_bytes < len(records):
+        raise InvalidRecord(
+            f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition"
+        )
+    return header
+
+
+def _check_header(header: BatchHeader, log: PartitionLog) -> None:
+    where = f"topic partition {log.topic}-{log.index}"
+    if header.base_offset != 0:
+        raise InvalidRecord(
+            f"The baseOffset of the record batch in the append to {log.topic}-{log.index} should be 0, but it is {header.base_offset}"
+        )
+    if header.is_control:
+        raise InvalidRecord(f"Clients are not allowed to write control records in {where}.")
+    if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
+        raise InvalidRecord(
+            f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records "
+            f"{header.record_count} in {where}."
+        )
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise InvalidRecord(
+            f"Invalid sequence number {header.base_sequence} in record batch with producerId in {where}."
+        )
+
+
+def _check_timestamps(header: BatchHeader, log: PartitionLog, now_ms: int) -> None:
+    if log.config.message_timestamp_type != "CreateTime":
+        return
+    latest = now_ms + log.config.message_timestamp_after_max_ms
+    earliest = now_ms - log.config.message_timestamp_before_max_ms
+    stamps = (header.base_timestamp, header.max_timestamp) if header.record_count == 1 else (header.max_timestamp,)
+    for stamp in stamps:
+        if stamp != -1 and not earliest <= stamp <= latest:
+            raise InvalidTimestamp(
+                f"One or more records have been rejected due to invalid timestamp: {stamp} is not within [{earliest}, {latest}]"
+            )
+
+
+def _require_keys(records: bytes, log: PartitionLog) -> None:
+    try:
+        decoded = read_records(records)
+    except ValueError as error:
+        raise CorruptMessage(str(error)) from None
+    where = f"{log.topic}-{log.index}"
+    errors = [
+        (index, f"Compacted topic cannot accept message without key in topic partition {where}.")
+        for index, record in enumerate(decoded)
+        if record.key is None
+    ]
+    if errors:
+        raise RefusedRecords("One or more records have been rejected due to record errors", errors)

@@ -1,0 +1,159 @@
+"""The listening sockets, and from a request frame to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from logging import getLogger
+
+from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.connection import CloseConnection, Connection
+from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
+from groupkeeper.protocol.errors import KafkaError, UnknownServerError
+from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, request_class, response_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.listeners import Listener
+    from groupkeeper.protocol.messages.request_header import RequestHeader
+    from groupkeeper.protocol.primitives import RootMessage
+
+_log = getLogger("groupkeeper.broker")
+
+_RECEIVE_BUFFER = 1 << 18
+
+
+class Server:
+    """Accepts connections and answers their requests for one broker.
+
+    Attributes:
+        connections: those that are open.
+        receive_buffer: where every connection's bytes arrive before they are copied out.
+        max_request_bytes: larger requests close their connection.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self.connections: set[Connection] = set()
+        self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
+        self.max_request_bytes = broker.config.socket_request_max_bytes
+        self._broker = broker
+        self._servers: list[asyncio.Server] = []
+
+    async def listen(self, listener: Listener) -> int:
+        """Opens a listener and returns its port (the one that was taken when 0 was asked for). Raises OSError."""
+        loop = asyncio.get_running_loop()
+        sockets = _bind(listener.host, listener.port, self._broker.config.socket_listen_backlog_size)
+        for opened in sockets:
+            self._servers.append(await loop.create_server(lambda: Connection(self, listener.name), sock=opened))
+        port: int = sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Stops listening and closes every connection."""
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self.connections):
+            await connection.stop()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+
+    async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
+        """The answer's frame, or None when none is due. Raises `CloseConnection`."""
+        try:
+            header, position = decode_request_header(frame)
+        except (MalformedMessage, UnsupportedMessageVersion) as error:
+            raise CloseConnection(str(error)) from None
+        api = TABLE.get(header.request_api_key)
+        if api is None or not api.lowest <= header.request_api_version <= api.highest:
+            return self._answer_unsupported(header)
+        try:
+            message = decode(request_class(api.key), frame, header.request_api_version, position)
+        except MalformedMessage as error:
+            raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
+        call = Call(
+            api.key,
+            header.request_api_version,
+            header.correlation_id,
+            header.client_id,
+            message,
+            client_host=connection.client_host,
+            listener=connection.listener,
+            received_ms=self._broker.now_ms(),
+        )
+        response = await self._respond(api, call)
+        return None if response is None else encode_response(call.correlation_id, response, call.api_version)
+
+    async def _respond(self, api: Api, call: Call) -> RootMessage | None:
+        try:
+            return await api.handle(self._broker, call)
+        except KafkaError as error:
+            return _refusal(api, call, error)
+        except Exception:
+            _log.exception("%s version %d from %s failed", api_name(api.key), call.api_version, call.client_host)
+            return _refusal(api, call, UnknownServerError())
+
+    def _answer_unsupported(self, header: RequestHeader) -> bytes:
+        key, version = header.request_api_key, header.request_api_version
+        if key != API_VERSIONS:
+            raise CloseConnection(f"{api_name(key)} version {version} is not supported")
+        # GW-04: any client can read version 0, whatever it asked for.
+        from groupkeeper.broker.apis.api_versions import unsupported_version
+
+        return encode_response(header.correlation_id, unsupported_version(), 0)
+
+
+def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:
+    if api.refuse is not None:
+        return api.refuse(call, error)
+    response = response_class(api.key)()
+    if "error_code" not in response.__slots__:
+        raise CloseConnection(f"{api_name(api.key)} version {call.api_version} failed: {error.name}")
+    response.error_code = error.code  # type: ignore[attr-defined]
+    if "error_message" in response.__slots__ and error.message != error.text:
+        response.error_message = error.message  # type: ignore[attr-defined]
+    return response
+
+
+def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
+    """Listening sockets for every address of a host; all get the same port."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    opened: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            if opened and port == 0:
+                address = (address[0], opened[0].getsockname()[1], *address[2:])
+            one = _open(family, kind, protocol)
+            if one is None:
+                continue
+            opened.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                one.bind(address)
+            except OSError:
+                # A host with IPv6 in its name service but not on its interfaces: the other addresses will do.
+                if family != socket.AF_INET6 or len(found) == 1:
+                    raise
+                opened.remove(one)
+                one.close()
+                continue
+            one.listen(backlog)
+            one.setblocking(False)
+    except BaseException:
+        for one in opened:
+            one.close()
+        raise
+    return opened
+
+
+def _open(family: int, kind: int, protocol: int) -> socket.socket | None:
+    try:
+        return socket.socket(family, kind, protocol)
+    except OSError:
+        if family == socket.AF_INET6:
+            return None
+        raise

@@ -1,0 +1,195 @@
+"""How a table of settings is written down: one typed attribute per setting, named as Kafka names it with `_` for `.`.
+
+    class Config(SettingsTable):
+        num_partitions = whole(1, low=1, doc="...")      # num.partitions
+
+On the class an attribute is the `Setting` (name, type, default, bounds, text); on an instance it is the value.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, overload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Self
+
+T = TypeVar("T")
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class InvalidSetting(ValueError):
+    """A setting that cannot be used; the text names it and says what is allowed."""
+
+
+class Setting(Generic[T]):
+    """One setting: its name, type, default and bounds.
+
+    Attributes:
+        name: Kafka's name, dots included.
+        type: Kafka's name of the type in lower case (int, long, boolean, string, list, double).
+        default: value when it isn't given; None means unset.
+        low, high: inclusive bounds of a number; None means unbounded.
+        choices: allowed texts; empty means any.
+        doc: one sentence for people.
+    """
+
+    def __init__(
+        self,
+        type_name: str,
+        default: T,
+        read: Callable[[str], T],
+        doc: str,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        self.name = ""
+        self.type = type_name
+        self.default = default
+        self.low = low
+        self.high = high
+        self.choices = choices
+        self.doc = doc
+        self._read = read
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute = attribute
+        self.name = attribute.replace("_", ".")
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        # No __set__: a value stored on the instance under the same name hides this default.
+        return self if instance is None else self.default
+
+    def parse(self, text: str) -> T:
+        """The value a text stands for. Raises `InvalidSetting`."""
+        try:
+            value = self._read(text.strip())
+        except ValueError:
+            expected = {"boolean": "Expected value to be either true or false"}.get(
+                self.type, f"Not a number of type {self.type.upper()}"
+            )
+            raise self.refuse(text, expected) from None
+        self._check(text, value)
+        return value
+
+    def refuse(self, text: object, why: str) -> InvalidSetting:
+        return InvalidSetting(f"Invalid value {text} for configuration {self.name}: {why}")
+
+    def _check(self, text: str, value: T) -> None:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if self.low is not None and value < self.low:
+                raise self.refuse(text, f"Value must be at least {self.low}")
+            if self.high is not None and value > self.high:
+                raise self.refuse(text, f"Value must be no more than {self.high}")
+        if self.choices:
+            for one in value if isinstance(value, tuple) else (value,):
+                if one not in self.choices:
+                    raise self.refuse(text, f"String must be one of: {', '.join(self.choices)}")
+
+    def format(self, value: object) -> str | None:
+        """The value as Kafka writes it in answers; None stays None."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(map(str, value))
+        return str(value)
+
+
+class SettingsTable:
+    """Base of a class whose attributes are settings; instances hold their values."""
+
+    @classmethod
+    def settings(cls) -> Iterator[Setting[object]]:
+        """All settings of the table, in the order they are written down."""
+        seen = set()
+        for owner in reversed(cls.__mro__):
+            for attribute, value in vars(owner).items():
+                if isinstance(value, Setting) and attribute not in seen:
+                    seen.add(attribute)
+                    yield value
+
+    @classmethod
+    def setting(cls, name: str) -> Setting[object] | None:
+        """The setting of a Kafka name, or None."""
+        found = getattr(cls, name.replace(".", "_"), None)
+        return found if isinstance(found, Setting) and found.name == name else None
+
+    def assign(self, values: Mapping[str, str]) -> None:
+        """Takes over texts by name. Raises `InvalidSetting`, also for a name that isn't in the table."""
+        for name, text in values.items():
+            setting = self.setting(name)
+            if setting is None:
+                raise InvalidSetting(f"Unknown configuration {name}")
+            self.__dict__[setting.attribute] = setting.parse(text)
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(text)
+        return value
+
+    return read
+
+
+_read_int = _integer(-INT_MAX - 1, INT_MAX)
+_read_long = _integer(-LONG_MAX - 1, LONG_MAX)
+
+
+def _read_flag(text: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise ValueError(text)
+
+
+def _read_names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def whole(default: int, *, low: int | None = None, high: int | None = None, doc: str) -> Setting[int]:
+    """A 32-bit number."""
+    return Setting("int", default, _read_int, doc, low=low, high=high)
+
+
+def long(default: int, *, low: int | None = None, high: int | None = None, doc: str) -> Setting[int]:
+    """A 64-bit number."""
+    return Setting("long", default, _read_long, doc, low=low, high=high)
+
+
+def maybe_long(*, low: int | None = None, doc: str) -> Setting[int | None]:
+    """A 64-bit number that is unset by default, so that another setting decides."""
+    return Setting[int | None]("long", None, _read_long, doc, low=low)
+
+
+def real(default: float, *, low: float, high: float, doc: str) -> Setting[float]:
+    return Setting("double", default, float, doc, low=low, high=high)
+
+
+def flag(default: bool, *, doc: str) -> Setting[bool]:
+    return Setting("boolean", default, _read_flag, doc)
+
+
+def text(default: str, *, choices: tuple[str, ...] = (), doc: str) -> Setting[str]:
+    return Setting("string", default, str, doc, choices=choices)
+
+
+def maybe_text(*, doc: str) -> Setting[str | None]:
+    """A text that is unset by default; an empty text counts as unset."""
+    return Setting[str | None]("string", None, lambda given: given or None, doc)
+
+
+def names(default: tuple[str, ...], *, choices: tuple[str, ...] = (), doc: str) -> Setting[tuple[str, ...]]:
+    """A comma-separated list."""
+    return Setting("list", default, _read_names, doc, choices=choices)

@@ -1,0 +1,341 @@
+"""One partition's log: record batches in Apache Kafka's on-disk layout, with offsets assigned on append.
+
+An append has reached the operating system before it is answered, so it survives the end of this process (kill −9); there is no
+fsync, so the last moments before a power failure may be lost, as with Apache Kafka's defaults on one node.
+"""
+
+from __future__ import annotations
+
+import os
+from asyncio import get_running_loop
+from bisect import bisect_right
+from logging import getLogger
+
+from groupkeeper.broker.data_directory import replace_file, uuid_of, uuid_text
+from groupkeeper.broker.producers import Producers
+from groupkeeper.broker.segment import BrokenBatch, Segment, file_name, find_batch_behind, scan
+from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
+from groupkeeper.protocol.record_batch import Record, read_header, read_records, stamped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Iterable, Iterator
+
+    from groupkeeper.broker.open_files import OpenFiles
+    from groupkeeper.broker.topic_config import TopicConfig
+    from groupkeeper.protocol.record_batch import BatchHeader
+
+_log = getLogger("groupkeeper.broker")
+
+PARTITION_METADATA = "partition.metadata"
+_PATCHED = 16
+LEADER_EPOCH = 0
+"""There is one node, which leads every partition from the beginning."""
+
+
+class Waiter:
+    """Somebody who waits until a number of bytes has been appended to any of several partitions."""
+
+    __slots__ = ("_missing_bytes", "woken")
+
+    def __init__(self, missing_bytes: int) -> None:
+        self._missing_bytes = missing_bytes
+        self.woken: Future[None] = get_running_loop().create_future()
+
+    def appended(self, size: int) -> None:
+        self._missing_bytes -= size
+        if self._missing_bytes <= 0:
+            self.wake()
+
+    def wake(self) -> None:
+        if not self.woken.done():
+            self.woken.set_result(None)
+
+
+class PartitionLog:
+    """The log of one partition.
+
+    The directory is made by the first append. Reading and appending are plain calls: the file lies in the page cache.
+
+    Attributes:
+        topic, index: the partition's name.
+        log_start_offset: first offset that may be read.
+        log_end_offset: offset the next record will get.
+        failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
+    """
+
+    __slots__ = (
+        "_directory",
+        "_files",
+        "_segments",
+        "_waiters",
+        "config",
+        "failure",
+        "index",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        config: TopicConfig,
+        files: OpenFiles,
+        producer_expiration_ms: int,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.config = config
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.failure: str | None = None
+        self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
+        self._directory = directory
+        self._files = files
+        self._segments: list[Segment] = []
+        self._waiters: set[Waiter] = set()
+
+    def __repr__(self) -> str:
+        return f"<PartitionLog {self.topic}-{self.index} {self.log_start_offset}..{self.log_end_offset}>"
+
+    @property
+    def high_watermark(self) -> int:
+        """Offset behind the last record that may be read: with one replica, the end of the log."""
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Offset up to which every transaction is decided: without transactions, the high watermark."""
+        return self.log_end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(segment.size for segment in self._segments)
+
+    # ------------------------------------------------------------------ writing
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        """Appends one record batch (magic 2) and returns the offset of its first record.
+
+        Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent producer repeats
+        isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
+        """
+        self._require_health()
+        header = read_header(batch)
+        if header.size_in_bytes != len(batch):
+            raise CorruptMessage(
+                f"{len(batch)} bytes where the batch of {self.topic}-{self.index} has {header.size_in_bytes}"
+            )
+        if header.producer_id >= 0:
+            duplicate = self.producers.duplicate_of(header)
+            if duplicate is not None:
+                return duplicate
+            self.producers.check(header)
+        header = header._replace(base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH)
+        if self.config.message_timestamp_type == "LogAppendTime":
+            batch = stamped(
+                batch, base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms
+            )
+            header = read_header(batch)
+        self._write(header, batch)
+        self.log_end_offset = header.next_offset
+        if header.producer_id >= 0:
+            self.producers.remember(header, now_ms)
+        for waiter in tuple(self._waiters):
+            waiter.appended(len(batch))
+        return header.base_offset
+
+    def _write(self, header: BatchHeader, batch: bytes) -> None:
+        start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
+        try:
+            segment = self._segment_for(len(batch))
+            segment.append(header, start, memoryview(batch)[_PATCHED:])
+        except OSError as error:
+            raise KafkaStorageError(f"cannot write {self.topic}-{self.index}: {error.strerror}") from error
+
+    def _segment_for(self, length: int) -> Segment:
+        if not self._segments:
+            self._make_directory()
+        elif self._segments[-1].size + length <= self.config.segment_bytes:
+            return self._segments[-1]
+        self._segments.append(self._new_segment(self.log_end_offset))
+        return self._segments[-1]
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        path = os.path.join(self._directory, file_name(base_offset))
+        return Segment(path, base_offset, self._files, self.config.index_interval_bytes)
+
+    def _make_directory(self) -> None:
+        os.makedirs(self._directory, exist_ok=True)
+        metadata = os.path.join(self._directory, PARTITION_METADATA)
+        replace_file(metadata, f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n")
+
+    def advance_start(self, offset: int) -> None:
+        """Makes `offset` the first that may be read; whole segments before it are removed."""
+        self.log_start_offset = offset
+        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+            segment = self._segments.pop(0)
+            segment.close()
+            os.unlink(segment.path)
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
+        """Batches from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off, as Kafka does.
+
+        With `at_least_one` the first batch is whole however large it is. Nothing at or behind `end_offset` (default: the high
+        watermark) is returned. Raises `OffsetOutOfRange`, `KafkaStorageError`.
+        """
+        self._require_health()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.topic}-{self.index}, but we only have log segments from "
+                f"offset {self.log_start_offset} up to {self.log_end_offset}."
+            )
+        for segment in self._segments[self._segment_index(offset) :]:
+            position = segment.position_of(offset)
+            if position == segment.size:
+                continue
+            end = segment.size
+            if end_offset is not None and end_offset < self.log_end_offset:
+                end = segment.position_of(end_offset)
+            found = segment.read_at(position, min(max_bytes, end - position))
+            if at_least_one and position < end and (len(found) < 12 or len(found) < _batch_length(found)):
+                found = segment.batch_at(position)
+            return found
+        return b""
+
+    def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
+        """Every batch from an offset on, decoded, in order: what loading a coordinator needs."""
+        self._require_health()
+        for segment in self._segments[self._segment_index(offset) :]:
+            for position, header in segment.headers(segment.position_of(offset)):
+                yield header, read_records(segment.batch_at(position))
+
+    def _segment_index(self, offset: int) -> int:
+        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """Timestamp and offset of the first record whose timestamp is at least the given one, or None."""
+        self._require_health()
+        for segment in self._segments:
+            if segment.max_timestamp < timestamp:
+                continue
+            for position in segment.positions_since(timestamp):
+                found = self._first_record_since(segment.batch_at(position), timestamp)
+                if found is not None:
+                    return found
+        return None
+
+    def _first_record_since(self, batch: bytes, timestamp: int) -> tuple[int, int] | None:
+        header = read_header(batch)
+        if header.next_offset <= self.log_start_offset:
+            return None
+        for record in read_records(batch):
+            if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                return record.timestamp, record.offset
+        return None
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """Timestamp and offset of the first record with the largest timestamp, or None for an empty log."""
+        self._require_health()
+        latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
+        if latest is None or latest.size == 0 or self.log_start_offset == self.log_end_offset:
+            return None
+        return self._first_record_since(latest.batch_at(latest.max_timestamp_position), latest.max_timestamp)
+
+    # ------------------------------------------------------------------ waiting
+
+    def add_waiter(self, waiter: Waiter) -> None:
+        self._waiters.add(waiter)
+
+    def remove_waiter(self, waiter: Waiter) -> None:
+        self._waiters.discard(waiter)
+
+    async def wait_for_append(self, offset: int) -> None:
+        """Returns when the log ends behind `offset`. Raises `KafkaStorageError` when the partition goes away."""
+        while self.log_end_offset <= offset:
+            self._require_health()
+            waiter = Waiter(1)
+            self._waiters.add(waiter)
+            try:
+                await waiter.woken
+            finally:
+                self._waiters.discard(waiter)
+
+    # ------------------------------------------------------------------ life
+
+    def recover(self, file_names: Iterable[str]) -> None:
+        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable (`failure`)."""
+        logs = sorted(name for name in file_names if name.endswith(".log") and name[:-4].isdigit())
+        for name in logs:
+            segment = self._new_segment(int(name[:-4]))
+            self._segments.append(segment)
+            try:
+                self._recover_segment(segment, is_last=name == logs[-1])
+            except OSError as error:
+                self.failure = f"{segment.path}: {error.strerror}"
+            if self.failure is not None:
+                _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
+                return
+        if self._segments:
+            self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
+
+    def _recover_segment(self, segment: Segment, *, is_last: bool) -> None:
+        descriptor = self._files.descriptor(segment.path)
+        size = os.fstat(descriptor).st_size
+        self.log_end_offset = max(self.log_end_offset, segment.base_offset)
+        try:
+            for header, length in scan(descriptor, size, self.log_end_offset):
+                segment.add(header, length)
+                self.log_end_offset = header.next_offset
+                if header.producer_id >= 0:
+                    self.producers.remember(header, header.max_timestamp)
+        except BrokenBatch as broken:
+            behind = find_batch_behind(descriptor, size, broken.position, self.log_end_offset)
+            if behind is not None or not is_last:
+                self.failure = f"{segment.path} is corrupt at position {broken.position}: {broken.why}"
+                return
+            _log.warning(
+                "%s: torn write at position %d (%s), cut off %d bytes",
+                segment.path,
+                broken.position,
+                broken.why,
+                size - broken.position,
+            )
+            os.ftruncate(descriptor, broken.position)
+
+    def close(self, failure: str | None = None) -> None:
+        """Closes the files and wakes everybody who waits; with `failure` later calls raise `KafkaStorageError`."""
+        self.failure = failure
+        for segment in self._segments:
+            segment.close()
+        for waiter in tuple(self._waiters):
+            waiter.wake()
+
+    def _require_health(self) -> None:
+        if self.failure is not None:
+            raise KafkaStorageError(self.failure)
+
+
+def topic_id_of(directory: str) -> bytes | None:
+    """The id of the topic that a partition's directory belongs to; None when the directory doesn't say."""
+    try:
+        with open(os.path.join(directory, PARTITION_METADATA), encoding="utf-8") as file:
+            lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
+        return uuid_of(lines["topic_id"])
+    except (FileNotFoundError, KeyError, ValueError):
+        return None
+
+
+def _batch_length(batch: bytes) -> int:
+    return 12 + int.from_bytes(batch[8:12], "big")

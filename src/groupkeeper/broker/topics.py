@@ -1,0 +1,340 @@
+"""The topics of the broker: a registry on disk, and the partition logs.
+
+The registry is a journal of JSON lines (create, grow, configure, delete), appended before the answer and rewritten compactly when
+the broker starts. A partition's directory is made by its first append, so empty partitions cost a line, not files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from logging import getLogger
+
+from groupkeeper.broker.data_directory import random_uuid, replace_file
+from groupkeeper.broker.topic_config import TopicConfig
+from groupkeeper.broker.topic_log import PartitionLog, topic_id_of
+from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.protocol.errors import (
+    InvalidPartitions,
+    InvalidTopicException,
+    KafkaStorageError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from groupkeeper.broker.config import Config
+    from groupkeeper.broker.data_directory import DataDirectory
+    from groupkeeper.broker.open_files import OpenFiles
+
+_log = getLogger("groupkeeper.broker")
+
+JOURNAL = "topics.journal"
+START_OFFSETS = "log-start-offset-checkpoint"
+_DELETED = ".deleted"
+_REMEMBERED_DELETIONS = 1000
+INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
+
+
+class Topic:
+    """A topic and its partition logs.
+
+    Attributes:
+        topic_id: 16 bytes.
+        partitions: the logs, by partition index.
+        config: the effective settings.
+    """
+
+    __slots__ = ("config", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes, partitions: list[PartitionLog], config: TopicConfig) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.config = config
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """The settings given to this topic, as texts by name."""
+        return self.config.overrides
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    def partition(self, index: int) -> PartitionLog | None:
+        """The log of a partition, or None when there is no such partition."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+class Topics:
+    """All topics, by name and by id."""
+
+    def __init__(self, directory: DataDirectory, config: Config, files: OpenFiles) -> None:
+        self._directory = directory
+        self._config = config
+        self._files = files
+        self._topic_by_name: dict[str, Topic] = {}
+        self._topic_by_id: dict[bytes, Topic] = {}
+        self._collisions: dict[str, str] = {}
+        self._sorted_names: list[str] | None = None
+        self._plain = TopicConfig({}, config)
+        self._deleted_ms: dict[str, int] = {}
+        self._journal = -1
+        self._on_created: list[Callable[[Topic], None]] = []
+        self._on_deleted: list[Callable[[Topic], None]] = []
+        self._on_changed: list[Callable[[Topic], None]] = []
+
+    # ------------------------------------------------------------------ looking
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of a name, or None."""
+        return self._topic_by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        """The topic of an id, or None."""
+        return self._topic_by_id.get(topic_id)
+
+    def names(self) -> Sequence[str]:
+        """The names of all topics, sorted."""
+        if self._sorted_names is None:
+            self._sorted_names = sorted(self._topic_by_name)
+        return self._sorted_names
+
+    def partition(self, name: str, index: int) -> PartitionLog | None:
+        """The log of a partition, or None."""
+        topic = self._topic_by_name.get(name)
+        return topic.partition(index) if topic is not None else None
+
+    def __len__(self) -> int:
+        return len(self._topic_by_name)
+
+    def on_created(self, callback: Callable[[Topic], None]) -> None:
+        self._on_created.append(callback)
+
+    def on_deleted(self, callback: Callable[[Topic], None]) -> None:
+        self._on_deleted.append(callback)
+
+    def on_changed(self, callback: Callable[[Topic], None]) -> None:
+        """`callback` is called when a topic got more partitions or other settings."""
+        self._on_changed.append(callback)
+
+    # ------------------------------------------------------------------ changing
+
+    def check_new(self, name: str) -> None:
+        """Raises `InvalidTopicException` or `TopicAlreadyExists` when a topic of that name cannot be made."""
+        require_valid_name(name)
+        if name in self._topic_by_name:
+            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+        other = self._collisions.get(name.replace(".", "_"))
+        if other is not None:
+            raise InvalidTopicException(f"Topic '{name}' collides with existing topic: {other}")
+
+    def config_of(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The effective settings with overrides. Raises `InvalidSetting`."""
+        return TopicConfig(overrides, self._config) if overrides else self._plain
+
+    def create(self, name: str, num_partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
+        """Makes a topic. Raises as `check_new`, and `InvalidPartitions`, `InvalidSetting`."""
+        self.check_new(name)
+        if num_partitions <= 0:
+            raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+        topic_id = random_uuid()
+        config = self.config_of(configs or {})
+        entry = {"create": name, "id": topic_id.hex(), "partitions": num_partitions, "configs": dict(config.overrides)}
+        self._write(entry)
+        topic = self._add(name, topic_id, num_partitions, config)
+        for log in topic.partitions:
+            self._move_aside(self._log_directory(name, log.index))
+        for callback in self._on_created:
+            callback(topic)
+        return topic
+
+    def delete(self, name: str) -> None:
+        """Removes a topic and its logs. Raises `UnknownTopicOrPartition`."""
+        topic = self._topic_by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition
+        self._write({"delete": name})
+        del self._topic_by_name[name]
+        del self._topic_by_id[topic.topic_id]
+        self._collisions.pop(name.replace(".", "_"), None)
+        self._sorted_names = None
+        for log in topic.partitions:
+            log.close("the topic was deleted")
+            self._move_aside(self._log_directory(name, log.index))
+        self._remember_deleted(name)
+        for callback in self._on_deleted:
+            callback(topic)
+
+    def _remember_deleted(self, name: str) -> None:
+        self._deleted_ms.pop(name, None)
+        self._deleted_ms[name] = time.time_ns() // 1_000_000
+        while len(self._deleted_ms) > _REMEMBERED_DELETIONS:
+            del self._deleted_ms[next(iter(self._deleted_ms))]
+
+    def was_deleted_since(self, name: str, since_ms: int) -> bool:
+        """Whether a topic of that name was deleted at or after a time (milliseconds since the epoch)."""
+        return self._deleted_ms.get(name, -1) >= since_ms
+
+    def grow(self, topic: Topic, num_partitions: int) -> None:
+        """Adds partitions up to a total."""
+        self._write({"grow": topic.name, "partitions": num_partitions})
+        for index in range(len(topic.partitions), num_partitions):
+            topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
+            self._move_aside(self._log_directory(topic.name, index))
+        for callback in self._on_changed:
+            callback(topic)
+
+    def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
+        """Replaces the settings given to a topic. Raises `InvalidSetting`."""
+        config = self.config_of(overrides)
+        self._write({"configure": topic.name, "configs": dict(config.overrides)})
+        self._set_config(topic, config)
+        for callback in self._on_changed:
+            callback(topic)
+
+    def _set_config(self, topic: Topic, config: TopicConfig) -> None:
+        topic.config = config
+        for log in topic.partitions:
+            log.config = config
+
+    def _add(self, name: str, topic_id: bytes, num_partitions: int, config: TopicConfig) -> Topic:
+        logs = [self._new_log(name, topic_id, index, config) for index in range(num_partitions)]
+        topic = Topic(name, topic_id, logs, config)
+        self._topic_by_name[name] = topic
+        self._topic_by_id[topic_id] = topic
+        self._collisions[name.replace(".", "_")] = name
+        self._sorted_names = None
+        return topic
+
+    def _new_log(self, name: str, topic_id: bytes, index: int, config: TopicConfig) -> PartitionLog:
+        directory = self._log_directory(name, index)
+        return PartitionLog(
+            directory, name, topic_id, index, config, self._files, self._config.producer_id_expiration_ms
+        )
+
+    def _log_directory(self, name: str, index: int) -> str:
+        return self._directory.file(f"{name}-{index}")
+
+    def _move_aside(self, directory: str) -> None:
+        if os.path.isdir(directory):
+            aside = directory + _DELETED
+            shutil.rmtree(aside, ignore_errors=True)
+            os.rename(directory, aside)
+            shutil.rmtree(aside, ignore_errors=True)
+
+    # ------------------------------------------------------------------ on disk
+
+    def load(self) -> None:
+        """Reads the registry and recovers every log. Raises `InvalidSetting` when the registry is damaged."""
+        for entry in self._read_journal():
+            self._replay(entry)
+        self._rewrite_journal()
+        start_offsets = self._read_start_offsets()
+        existing = set(os.listdir(self._directory.path))
+        for directory in existing:
+            if directory.endswith(_DELETED):
+                shutil.rmtree(self._directory.file(directory), ignore_errors=True)
+        for topic in self._topic_by_name.values():
+            for log in topic.partitions:
+                log.log_start_offset = start_offsets.get((topic.name, log.index), 0)
+                if f"{topic.name}-{log.index}" in existing:
+                    self._recover(log)
+
+    def _recover(self, log: PartitionLog) -> None:
+        directory = self._log_directory(log.topic, log.index)
+        if topic_id_of(directory) not in (None, log.topic_id):
+            _log.warning("%s belongs to another topic of that name, which was deleted; removing it", directory)
+            self._move_aside(directory)
+        else:
+            log.recover(os.listdir(directory))
+
+    def _read_journal(self) -> list[dict[str, Any]]:
+        from groupkeeper.broker.settings import InvalidSetting
+
+        path = self._directory.file(JOURNAL)
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().split("\n")
+        except FileNotFoundError:
+            return []
+        if lines[-1]:
+            _log.warning("%s: the last line is incomplete, the change it begins was never answered", path)
+        entries = []
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                entries.append(json.loads(line))
+            except ValueError:
+                raise InvalidSetting(f"{path}: line {number} is damaged") from None
+        return entries
+
+    def _replay(self, entry: dict[str, Any]) -> None:
+        if "create" in entry:
+            config = self.config_of(entry["configs"])
+            self._add(entry["create"], bytes.fromhex(entry["id"]), entry["partitions"], config)
+        elif "delete" in entry:
+            topic = self._topic_by_name.pop(entry["delete"])
+            del self._topic_by_id[topic.topic_id]
+            self._collisions.pop(topic.name.replace(".", "_"), None)
+        elif "grow" in entry:
+            topic = self._topic_by_name[entry["grow"]]
+            for index in range(len(topic.partitions), entry["partitions"]):
+                topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
+        else:
+            self._set_config(self._topic_by_name[entry["configure"]], self.config_of(entry["configs"]))
+
+    def _rewrite_journal(self) -> None:
+        path = self._directory.file(JOURNAL)
+        lines = []
+        for topic in self._topic_by_name.values():
+            entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
+            lines.append(json.dumps({**entry, "configs": dict(topic.configs)}) + "\n")
+        replace_file(path, "".join(lines))
+        self._journal = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        line = (json.dumps(entry) + "\n").encode()
+        size = os.fstat(self._journal).st_size
+        try:
+            written = os.write(self._journal, line)
+        except OSError as error:
+            raise KafkaStorageError(f"cannot write the topic registry: {error.strerror}") from error
+        if written != len(line):
+            os.ftruncate(self._journal, size)
+            raise KafkaStorageError("cannot write the topic registry: the disk is full")
+
+    def _read_start_offsets(self) -> dict[tuple[str, int], int]:
+        try:
+            with open(self._directory.file(START_OFFSETS), encoding="utf-8") as file:
+                lines = file.read().splitlines()[2:]
+        except FileNotFoundError:
+            return {}
+        parts = [line.rsplit(" ", 2) for line in lines]
+        return {(topic, int(index)): int(offset) for topic, index, offset in parts}
+
+    def write_start_offsets(self) -> None:
+        """Keeps the log start offsets that differ from the first segment's (Apache's checkpoint format)."""
+        lines = [
+            f"{log.topic} {log.index} {log.log_start_offset}"
+            for topic in self._topic_by_name.values()
+            for log in topic.partitions
+            if log.log_start_offset > 0
+        ]
+        text = "\n".join(["0", str(len(lines)), *lines]) + "\n"
+        replace_file(self._directory.file(START_OFFSETS), text)
+
+    def close(self) -> None:
+        """Closes every log and the registry."""
+        for topic in self._topic_by_name.values():
+            for log in topic.partitions:
+                log.close("the broker is stopped")
+        if self._journal >= 0:
+            os.close(self._journal)
+            self._journal = -1

@@ -1,0 +1,119 @@
+"""`groupkeeper broker`: runs the embedded broker in the foreground until a signal stops it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.properties import InvalidProperties, parse_properties
+from groupkeeper.broker.settings import InvalidSetting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+    from typing import Any
+
+_EXIT_BAD_START = 1
+_EXIT_FORCED = 130
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs a broker; returns its exit status. Blocks until SIGTERM or SIGINT; a second signal ends it at once."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        properties = _properties(arguments)
+        broker = Broker(port=arguments.port, data_directory=arguments.data, properties=properties)
+    except (InvalidSetting, InvalidProperties) as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"cannot read {error.filename}: {error.strerror}")
+    for name in broker.config.unknown:
+        print(f"groupkeeper broker: warning: unknown setting {name}", file=sys.stderr)
+    try:
+        return _run_loop(_serve(broker))
+    except InvalidSetting as error:
+        return _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="groupkeeper broker",
+        description="Runs the embedded Kafka broker in the foreground: one process that is a whole cluster of one node.",
+    )
+    parser.add_argument("--config", metavar="FILE", help="settings in a Java properties file, with Kafka's names")
+    parser.add_argument(
+        "--port", type=_port, metavar="N", help="listen on 127.0.0.1:N whatever the file says; 0 takes a free port"
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="data directory, whatever the file says; default: log.dirs, else kafka-logs"
+    )
+    parser.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one setting, after the file; may be repeated",
+    )
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port (0 to 65535)")
+    return int(text)
+
+
+def _properties(arguments: argparse.Namespace) -> dict[str, str]:
+    properties = {}
+    if arguments.config is not None:
+        with open(arguments.config, encoding="utf-8", errors="replace") as file:
+            properties = parse_properties(file.read())
+    for given in arguments.property:
+        name, separator, value = given.partition("=")
+        if not separator:
+            raise InvalidProperties(f"--property {given}: expected NAME=VALUE")
+        properties[name.strip()] = value.strip()
+    if "listeners" not in properties and arguments.port is None:
+        properties["listeners"] = "PLAINTEXT://127.0.0.1:9092"
+    if arguments.data is None and "log.dirs" not in properties:
+        properties["log.dirs"] = properties.get("log.dir", "kafka-logs")
+    return properties
+
+
+def _run_loop(main: Coroutine[Any, Any, int]) -> int:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _serve(broker: Broker) -> int:
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        if stopped.is_set():
+            sys.exit(_EXIT_FORCED)
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    async with broker:
+        print(f"groupkeeper broker {broker.config.node_id} is ready on {broker.bootstrap_servers}", flush=True)
+        await stopped.wait()
+    return 0
+
+
+def _fail(why: str) -> int:
+    print(f"groupkeeper broker: {why}", file=sys.stderr)
+    return _EXIT_BAD_START
