@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections import deque
 from logging import getLogger
+from typing import cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------ what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are none of asyncio's classes, so there is nothing to check.
+        self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.client_host = f"/{peer[0]}" if peer else "/"
         raw = transport.get_extra_info("socket")
