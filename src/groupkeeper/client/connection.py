@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=RootMessage)
 
 _MAX_INT32 = 2**31 - 1
+_BUFFER_BYTES = 128 * 1024
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection that is open or was. Requests may be sent without waiting for the answers of earlier ones."""
 
     __slots__ = (
+        "_buffer",
         "_chunks",
         "_client_id",
         "_closed",
@@ -56,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._failure: Exception | None = None
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._correlation_id = 0
+        self._buffer = bytearray(_BUFFER_BYTES)
         self._chunks: list[bytes] = []
         self._received_bytes = 0
         self._needed_bytes = 4
@@ -70,31 +73,38 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        received = bytes(memoryview(self._buffer)[:nbytes])
         # Chunks of one large answer are joined once, when all are there: memory follows what arrived, not what
         # the size field promises.
         if self._chunks:
-            self._chunks.append(data)
-            self._received_bytes += len(data)
+            self._chunks.append(received)
+            self._received_bytes += nbytes
             if self._received_bytes < self._needed_bytes:
                 return
-            data = b"".join(self._chunks)
+            received = b"".join(self._chunks)
             self._chunks = []
-        end = len(data)
+        self._split(received)
+
+    def _split(self, received: bytes) -> None:
+        end = len(received)
         pos = 0
         self._needed_bytes = 4
         while end - pos >= 4:
-            size = int.from_bytes(data[pos : pos + 4], "big")
+            size = int.from_bytes(received[pos : pos + 4], "big")
             if not 4 <= size <= self._max_answer_bytes:
-                self._fail(_bad_size(self.address, data[pos : pos + 8], size, self._max_answer_bytes))
+                self._fail(_bad_size(self.address, received[pos : pos + 8], size, self._max_answer_bytes))
                 return
             if end - pos - 4 < size:
                 self._needed_bytes = 4 + size
                 break
-            self._deliver(data[pos + 4 : pos + 4 + size])
+            self._deliver(received[pos + 4 : pos + 4 + size])
             pos += 4 + size
-        if pos < end:
-            self._chunks = [data[pos:] if pos else data]
+        if pos < end and self._failure is None:
+            self._chunks = [received[pos:] if pos else received]
             self._received_bytes = end - pos
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,0 +1,35 @@
+"""Every client test ends without tasks and sockets left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            # A socket that is collected instead of closed, or a failure that nobody looked at.
+            item.add_marker(pytest.mark.filterwarnings("error::ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"))
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def nothing_left_behind() -> AsyncIterator[None]:
+    """Only what a test starts itself may be alive afterwards, and no failure may be left in a forgotten future."""
+    unhandled: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unhandled.append(context))
+    before = asyncio.all_tasks()
+    yield
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
+    assert left == set()
+    gc.collect()
+    assert unhandled == []

@@ -1,0 +1,278 @@
+"""A TCP server that speaks Kafka's protocol as a script says: old version ranges, errors, silence, hanging up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.protocol.codec import encode
+from groupkeeper.protocol.framing import (
+    api_name,
+    decode_request,
+    encode_response,
+    response_class,
+)
+from groupkeeper.protocol.index import APIS
+from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupkeeper.protocol.primitives import RootMessage
+
+KEY_BY_NAME = {name: key for key, (name, *_) in APIS.items()}
+
+
+class HangUp(Exception):
+    """Raised by a handler: the broker closes the connection instead of answering."""
+
+
+class Silence(Exception):
+    """Raised by a handler: the request gets no answer."""
+
+
+class Seen(NamedTuple):
+    """A request that came in."""
+
+    api: str
+    version: int
+    message: RootMessage
+    connection: int
+
+
+Handler = Callable[..., RootMessage | bytes | Awaitable[RootMessage]]
+"""Called with (message, version): the answer, or raw bytes of a whole frame to send instead of one."""
+
+
+class ScriptedBroker:
+    """One broker. ``ranges`` narrows (lowest, highest) or removes (None) APIs by name; ``handlers`` answer by API name.
+
+    ``Metadata`` and ``FindCoordinator`` have handlers of their own, for the brokers of ``peers`` (this one alone by
+    default), ``topics`` (name → leader of each partition) and ``coordinator_by_group`` (default: this broker).
+    ``api_versions``: "new" answers an unknown version of ApiVersions with error 35 and the range, "old" without the
+    range (before 2.4), "hangs up" closes the connection.
+    """
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        *,
+        ranges: Mapping[str, tuple[int, int] | None] | None = None,
+        handlers: Mapping[str, Handler] | None = None,
+        api_versions: str = "new",
+        host: str = "127.0.0.1",
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = 0
+        self.ranges: dict[str, tuple[int, int]] = {name: (low, high) for name, low, high, _ in APIS.values()}
+        for name, versions in (ranges or {}).items():
+            if versions is None:
+                del self.ranges[name]
+            else:
+                self.ranges[name] = versions
+        self.handlers: dict[str, Handler] = {
+            "ApiVersions": self._answer_api_versions,
+            "Metadata": self._answer_metadata,
+            "FindCoordinator": self._answer_find_coordinator,
+            **(handlers or {}),
+        }
+        self.peers: list[ScriptedBroker] = [self]
+        self.topics: dict[str, list[int]] = {}
+        self.coordinator_by_group: dict[str, int] = {}
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self._news = asyncio.Event()
+        self._api_versions = api_versions
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def count(self, api: str) -> int:
+        return sum(1 for each in self.seen if each.api == api)
+
+    async def until(self, api: str, count: int = 1) -> None:
+        """Wait until that many requests of an API have come in."""
+        async with asyncio.timeout(10):
+            while self.count(api) < count:
+                self._news.clear()
+                await self._news.wait()
+
+    def asked(self, api: str) -> list[tuple[int, RootMessage]]:
+        """(version, message) of every request of an API."""
+        return [(each.version, each.message) for each in self.seen if each.api == api]
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen, on the former port when there was one."""
+        self._server = await asyncio.start_server(self._accept, self.host, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection."""
+        if self._server is not None:
+            self._server.close()
+            self.hang_up()
+            await asyncio.gather(*self._tasks)
+            await self._server.wait_closed()
+            self._server = None
+
+    def hang_up(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        self.connections += 1
+        connection = self.connections
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                await self._answer(connection, await reader.readexactly(size), writer)
+        except (asyncio.IncompleteReadError, ConnectionError, HangUp):
+            pass
+        finally:
+            self._tasks.discard(task)
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _answer(self, connection: int, frame: bytes, writer: asyncio.StreamWriter) -> None:
+        key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+        correlation_id = int.from_bytes(frame[4:8], "big")
+        name = api_name(key)
+        low, high = self.ranges.get(name, (0, -1))
+        if not low <= version <= high:
+            if name != "ApiVersions":
+                raise HangUp
+            self._note(Seen(name, version, ApiVersionsResponse(), connection))
+            writer.write(encode_response(correlation_id, self._refuse_api_versions(), 0))
+            return
+        message = decode_request(frame)[1]
+        self._note(Seen(name, version, message, connection))
+        try:
+            answer = self.handlers[name](message, version)
+            if isinstance(answer, Awaitable):
+                answer = await answer
+        except Silence:
+            return
+        if isinstance(answer, bytes):
+            writer.write(answer)
+        else:
+            assert type(answer) is response_class(key)
+            writer.write(encode_response(correlation_id, answer, version))
+
+    def _note(self, seen: Seen) -> None:
+        self.seen.append(seen)
+        self._news.set()
+
+    def _advertised(self) -> list[ApiVersion]:
+        return [ApiVersion(KEY_BY_NAME[name], low, high) for name, (low, high) in self.ranges.items()]
+
+    def _refuse_api_versions(self) -> ApiVersionsResponse:
+        if self._api_versions == "hangs up":
+            raise HangUp
+        low, high = self.ranges["ApiVersions"]
+        return ApiVersionsResponse(35, [ApiVersion(18, low, high)] if self._api_versions == "new" else [])
+
+    def _answer_api_versions(self, message: RootMessage, version: int) -> ApiVersionsResponse:
+        return ApiVersionsResponse(0, self._advertised())
+
+    def _answer_metadata(self, message: MetadataRequest, version: int) -> MetadataResponse:
+        wanted = None if message.topics is None else [topic.name or "" for topic in message.topics]
+        if wanted is None or (version == 0 and not wanted):
+            wanted = list(self.topics)
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(peer.node_id, peer.host, peer.port) for peer in self.peers],
+            cluster_id="scripted" if version >= 2 else None,
+            controller_id=self.peers[0].node_id if version >= 1 else -1,
+            topics=[self._topic(name) for name in wanted],
+        )
+
+    def _topic(self, name: str) -> MetadataResponseTopic:
+        if name not in self.topics:
+            return MetadataResponseTopic(3, name)
+        partitions = [
+            MetadataResponsePartition(5 if leader < 0 else 0, index, leader, replica_nodes=[1], isr_nodes=[1])
+            for index, leader in enumerate(self.topics[name])
+        ]
+        return MetadataResponseTopic(0, name, partitions=partitions)
+
+    def _answer_find_coordinator(self, message: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
+        def find(group_id: str) -> Coordinator:
+            node_id = self.coordinator_by_group.get(group_id, self.node_id)
+            peer = next(peer for peer in self.peers if peer.node_id == node_id)
+            return Coordinator(group_id, node_id, peer.host, peer.port, 0, None)
+
+        if version >= 4:
+            return FindCoordinatorResponse(coordinators=[find(key) for key in message.coordinator_keys])
+        found = find(message.key)
+        return FindCoordinatorResponse(node_id=found.node_id, host=found.host, port=found.port)
+
+
+def cluster_of(*brokers: ScriptedBroker) -> None:
+    """Make started brokers know each other."""
+    for broker in brokers:
+        broker.peers = list(brokers)
+        broker.topics = brokers[0].topics
+        broker.coordinator_by_group = brokers[0].coordinator_by_group
+
+
+def in_turn(*answers: RootMessage | type[BaseException] | Handler) -> Handler:
+    """A handler that gives one answer after the other, and the last one for ever."""
+    calls: dict[str, int] = defaultdict(int)
+
+    def handle(message: RootMessage, version: int) -> RootMessage | bytes | Awaitable[RootMessage]:
+        answer = answers[min(calls["made"], len(answers) - 1)]
+        calls["made"] += 1
+        if isinstance(answer, type):
+            raise answer
+        if isinstance(answer, RootMessage):
+            return answer
+        return answer(message, version)
+
+    return handle
+
+
+def raw_frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def raw_answer(correlation_id: int, message: RootMessage, version: int) -> bytes:
+    """A frame with a response header of version 0, whatever the API."""
+    return raw_frame(correlation_id.to_bytes(4, "big") + encode(message, version))
+
+
+def fast_admin(bootstrap_servers: str, **settings: str) -> Admin:
+    """An Admin that gives up after 5 s and retries quickly. Property names have underscores for dots."""
+    properties = {
+        "default.api.timeout.ms": "5000",
+        "request.timeout.ms": "2000",
+        "retry.backoff.ms": "5",
+        "retry.backoff.max.ms": "20",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    return Admin(bootstrap_servers, properties=properties)

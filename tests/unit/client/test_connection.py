@@ -1,0 +1,277 @@
+"""One connection, and the handshake on it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, in_turn, raw_answer, raw_frame
+
+from groupkeeper.client.addresses import Address
+from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.errors import (
+    AnswerTooLarge,
+    CallTimedOut,
+    ClientClosed,
+    ClientError,
+    ConnectionFailed,
+    UnexpectedAnswer,
+    UnresolvableName,
+    UnsupportedVersion,
+)
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.security import Security
+from groupkeeper.client.settings import Settings
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+
+def listing(*group_ids: str) -> ListGroupsResponse:
+    return ListGroupsResponse(groups=[ListedGroup(group_id) for group_id in group_ids])
+
+
+async def connected(broker: ScriptedBroker, **settings: int) -> Connection:
+    address = Address(broker.host, broker.port)
+    return await open_connection(address, Settings(**settings), Security(), 5)  # type: ignore[arg-type]
+
+
+async def closed(connection: Connection) -> None:
+    connection.abort()
+    await connection.wait_closed()
+
+
+async def test_pipelined_requests_get_their_own_answers() -> None:
+    gates = {"a": asyncio.Event(), "b": asyncio.Event()}
+
+    async def handle(message: ListGroupsRequest, version: int) -> RootMessage:
+        await gates[message.states_filter[0]].wait()
+        return listing(message.states_filter[0])
+
+    async with ScriptedBroker(handlers={"ListGroups": handle}) as broker:
+        connection = await connected(broker)
+        first = asyncio.create_task(connection.ask(ListGroupsRequest(["a"]), 4, ListGroupsResponse, 5))
+        second = asyncio.create_task(connection.ask(ListGroupsRequest(["b"]), 4, ListGroupsResponse, 5))
+        gates["b"].set()
+        gates["a"].set()
+        assert (await first).groups[0].group_id == "a"
+        assert (await second).groups[0].group_id == "b"
+        await closed(connection)
+
+
+async def test_a_large_answer_in_many_pieces() -> None:
+    group_ids = [f"group-{index:0200}" for index in range(5000)]
+    async with ScriptedBroker(handlers={"ListGroups": lambda *_: listing(*group_ids)}) as broker:
+        connection = await connected(broker)
+        answer = await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+        assert [group.group_id for group in answer.groups] == group_ids
+        await closed(connection)
+
+
+async def test_a_late_answer_is_dropped() -> None:
+    gate = asyncio.Event()
+
+    async def late(message: RootMessage, version: int) -> RootMessage:
+        await gate.wait()
+        return listing("late")
+
+    async with ScriptedBroker(handlers={"ListGroups": in_turn(late, listing("next"))}) as broker:
+        connection = await connected(broker)
+        with pytest.raises(CallTimedOut):
+            await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 0.02)
+        cancelled = asyncio.create_task(connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        gate.set()
+        answer = await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+        assert answer.groups[0].group_id == "next"
+        await closed(connection)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "says"),
+    [
+        (b"\x15\x03\x03\x00\x02\x02\x28", UnexpectedAnswer, "answers with TLS"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", UnexpectedAnswer, "an HTTP server"),
+        (b"\x7f\xff\xff\xff1234", AnswerTooLarge, "over the limit of 1000000"),
+        (b"\xff\xff\xff\xff1234", AnswerTooLarge, "over the limit"),
+        (b"\x00\x00\x00\x02ab", UnexpectedAnswer, "not a Kafka broker"),
+        (raw_answer(77, listing(), 5), UnexpectedAnswer, "a request that was not sent"),
+        (raw_frame(b"\x00\x00\x00\x00\x00garbage"), UnexpectedAnswer, "malformed answer"),
+    ],
+)
+async def test_what_is_no_answer_ends_the_connection(answer: bytes, kind: type[ClientError], says: str) -> None:
+    async with ScriptedBroker(handlers={"ListGroups": lambda *_: answer}) as broker:
+        connection = await connected(broker, max_answer_bytes=1_000_000)
+        with pytest.raises(kind) as caught:
+            await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+        assert says in str(caught.value)
+        assert not connection.is_open
+        with pytest.raises(ConnectionFailed):
+            await connection.ask(ListGroupsRequest(), 5, ListGroupsResponse, 5)
+        await closed(connection)
+
+
+async def test_a_lost_connection_fails_all_that_wait() -> None:
+    def second_hangs_up(message: ListGroupsRequest, version: int) -> RootMessage:
+        raise HangUp if message.states_filter else Silence
+
+    async with ScriptedBroker(handlers={"ListGroups": second_hangs_up}) as broker:
+        connection = await connected(broker)
+        results = await asyncio.gather(
+            connection.ask(ListGroupsRequest(), 4, ListGroupsResponse, 5),
+            connection.ask(ListGroupsRequest(["x"]), 4, ListGroupsResponse, 5),
+            return_exceptions=True,
+        )
+        assert [type(result) for result in results] == [ConnectionFailed, ConnectionFailed]
+        assert "closed the connection" in str(results[0])
+        await closed(connection)
+
+
+async def test_refused_and_unresolvable() -> None:
+    broker = ScriptedBroker()
+    await broker.start()
+    await broker.stop()
+    with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{broker.port}: connection refused"):
+        await connected(broker)
+    with pytest.raises(UnresolvableName, match=r"no-such-host\.invalid:9092: the name .* cannot be resolved"):
+        await open_connection(Address("no-such-host.invalid", 9092), Settings(), Security(), 5)
+
+
+def peer_of(broker: ScriptedBroker, **settings: int) -> Peer:
+    return Peer(Address(broker.host, broker.port), Settings(**settings), Security())  # type: ignore[arg-type]
+
+
+async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> ListGroupsResponse:
+    deadline = Deadline("test", timeout_ms)
+    return await peer.ask(ListGroupsRequest, ListGroupsResponse, lambda version: ListGroupsRequest(), deadline)
+
+
+@pytest.mark.parametrize(
+    ("highest", "style", "asked"),
+    [
+        (4, "new", [4]),
+        (3, "new", [4, 3]),
+        (2, "new", [4, 2]),
+        (0, "new", [4, 0]),
+        (3, "old", [4, 0]),
+    ],
+)
+async def test_api_versions_falls_back(highest: int, style: str, asked: list[int]) -> None:
+    # GW-04, KIP-511: an unknown version is answered with error 35 in the form of version 0.
+    handlers = {"ListGroups": lambda *_: listing("g")}
+    async with ScriptedBroker(ranges={"ApiVersions": (0, highest)}, handlers=handlers, api_versions=style) as broker:
+        peer = peer_of(broker)
+        assert len((await ask_listing(peer)).groups) == 1
+        assert [version for version, _ in broker.asked("ApiVersions")] == asked
+        assert broker.connections == 1
+        await peer.close()
+
+
+async def test_api_versions_falls_back_after_a_hang_up() -> None:
+    handlers = {"ListGroups": lambda *_: listing("g")}
+    async with ScriptedBroker(ranges={"ApiVersions": (0, 0)}, handlers=handlers, api_versions="hangs up") as broker:
+        peer = peer_of(broker)
+        assert len((await ask_listing(peer)).groups) == 1
+        assert [version for version, _ in broker.asked("ApiVersions")] == [4, 0]
+        assert broker.connections == 2
+        await peer.close()
+
+
+@pytest.mark.parametrize(
+    ("handler", "kind", "says"),
+    [
+        (in_turn(HangUp), ConnectionFailed, "hung up on the first request: it may want TLS"),
+        (in_turn(Silence), ConnectionFailed, "accepts connections but does not answer"),
+        (in_turn(lambda *_: b"HTTP/1.1 400 Bad Request\r\n"), UnexpectedAnswer, "HTTP server"),
+    ],
+)
+async def test_what_is_no_plain_kafka_is_named(handler: object, kind: type[ClientError], says: str) -> None:
+    async with ScriptedBroker(handlers={"ApiVersions": handler}) as broker:  # type: ignore[dict-item]
+        peer = peer_of(broker, socket_connection_setup_timeout_ms=200)
+        with pytest.raises(kind) as caught:
+            await ask_listing(peer)
+        assert says in str(caught.value)
+        await peer.close()
+
+
+async def test_unsupported_apis_are_named() -> None:
+    async with ScriptedBroker(ranges={"ListGroups": None}) as broker:
+        peer = peer_of(broker)
+        with pytest.raises(UnsupportedVersion, match="The node does not support ListGroups"):
+            await ask_listing(peer)
+        await peer.close()
+    async with ScriptedBroker(ranges={"ListGroups": (7, 9)}) as broker:
+        peer = peer_of(broker)
+        with pytest.raises(UnsupportedVersion) as caught:
+            await ask_listing(peer)
+        assert "ListGroups with version in range [0,5]. The supported range is [7,9]." in str(caught.value)
+        await peer.close()
+
+
+async def test_connections_are_shared_and_bounded() -> None:
+    gate = asyncio.Event()
+
+    async def held(message: RootMessage, version: int) -> RootMessage:
+        await gate.wait()
+        return listing()
+
+    async with ScriptedBroker(handlers={"ListGroups": held}) as broker:
+        peer = peer_of(broker, connections_per_broker=3)
+        asking = [asyncio.create_task(ask_listing(peer)) for _ in range(12)]
+        await broker.until("ListGroups", 3)
+        gate.set()
+        await asyncio.gather(*asking)
+        assert broker.connections == 3
+        assert broker.count("ApiVersions") == 1  # the versions of a broker are asked once
+        await ask_listing(peer)
+        assert broker.connections == 3
+        await peer.close()
+
+
+async def test_reconnects_and_negotiates_again() -> None:
+    async with ScriptedBroker(handlers={"ListGroups": in_turn(listing("a"), HangUp, listing("b"))}) as broker:
+        peer = peer_of(broker)
+        await ask_listing(peer)
+        with pytest.raises(ConnectionFailed):
+            await ask_listing(peer)
+        assert peer.failures == 1
+        assert len((await ask_listing(peer)).groups) == 1
+        assert peer.failures == 0
+        assert broker.count("ApiVersions") == 2
+        await peer.close()
+
+
+async def test_a_hanging_request_ends_its_connection() -> None:
+    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence, listing("b"))}) as broker:
+        peer = peer_of(broker, request_timeout_ms=50)
+        with pytest.raises(CallTimedOut):
+            await ask_listing(peer)
+        assert len((await ask_listing(peer)).groups) == 1
+        assert broker.connections == 2
+        await peer.close()
+
+
+async def test_closing_fails_what_waits() -> None:
+    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence)}) as broker:
+        peer = peer_of(broker)
+        asking = asyncio.create_task(ask_listing(peer))
+        await broker.until("ListGroups")
+        await peer.close()
+        with pytest.raises(ClientClosed):
+            await asking
+        with pytest.raises(ClientClosed):
+            await ask_listing(peer)
+
+
+async def test_closing_while_connecting() -> None:
+    async with ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)}) as broker:
+        peer = peer_of(broker)
+        asking = asyncio.create_task(ask_listing(peer))
+        await broker.until("ApiVersions")
+        await peer.close()
+        with pytest.raises(ClientClosed):
+            await asking
