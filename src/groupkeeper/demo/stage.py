@@ -55,25 +55,35 @@ def wait_for_address(broker: subprocess.Popen[str]) -> str:
 @contextmanager
 def running_broker() -> Iterator[str]:
     """A broker on a free port with its files in a temporary folder; both are gone afterwards. Gives host:port."""
-    folder = tempfile.mkdtemp(prefix="groupkeeper-demo-")
+    folder = Path(tempfile.mkdtemp(prefix="groupkeeper-demo-"))
+    log = folder / "broker.log"
     # A rebalance waits that long for members that start together; Kafka's default of 3 s suits production.
     settings = ["--property", "group.initial.rebalance.delay.ms=300"]
-    broker = subprocess.Popen(
-        [command_path("groupkeeper"), "broker", "--port", "0", "--data", folder, *settings],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C reaches the tour only, which then stops its broker in order
-    )
+    with log.open("w") as errors:
+        broker = subprocess.Popen(
+            [command_path("groupkeeper"), "broker", "--port", "0", "--data", str(folder / "kafka-logs"), *settings],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,  # Ctrl-C reaches the tour only, which then stops its broker in order
+        )
     try:
         yield wait_for_address(broker)
+    except TourFailed:
+        say("\nThe broker's last words:\n" + "\n".join(log.read_text().splitlines()[-10:]))
+        raise
     finally:
-        broker.terminate()
-        try:
-            broker.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            broker.kill()
-            broker.wait()
+        stop(broker)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop(broker: subprocess.Popen[str]) -> None:
+    broker.terminate()
+    try:
+        broker.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        broker.kill()
+        broker.wait()
 
 
 class Terminal:
