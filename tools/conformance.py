@@ -1,0 +1,292 @@
+"""Conformance: the project's own tests with real clients and Apache's tools, and the public kit where it is present.
+
+    make conformance                                    everything that concerns what is built so far
+    make conformance CONFORMANCE_ARGS=--quick           a subset that fits into a quarter of an hour (what .ci/run does)
+    make conformance CONFORMANCE_ARGS=--later           also the cases of parts that are not built yet, reported apart
+    make conformance CONFORMANCE_ARGS='--only "cli*"'   some of the groups named in the summary
+
+The kit is looked for in $CONFORMANCE_KIT (default ../shared/conformance). It and Apache's tools need Java and Maven;
+what cannot run is said plainly and is not counted. Diffs, traces and logs stay in the folder given by --out.
+Prints every case that fails, a summary by group, and last `N passed, N failed`. Nothing is expected to fail: there is
+no list of known failures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tools.apache_kafka import why_unavailable  # noqa: E402
+
+BIN = Path(sys.executable).parent
+QUICK_SECONDS = 750
+FULL_SECONDS = 3 * 3600
+
+# --- Apache Kafka's own tests: the classes about classic groups, their offsets, and the tools on them.
+CLASSIC_TESTS = (
+    "JoinGroupRequestTest", "SyncGroupRequestTest", "ListGroupsRequestTest", "OffsetFetchRequestTest",
+    "OffsetCommitRequestTest", "GetOffsetShellTest", "DescribeConsumerGroupTest", "DeleteConsumerGroupsTest",
+    "PlaintextConsumerCommitTest",
+)  # fmt: skip
+# The classes whose every test is quick: the subset of --quick.
+QUICK_TESTS = CLASSIC_TESTS[:6]
+LATER_TESTS = (
+    "TxnOffsetCommitRequestTest", "ConsumerGroupDescribeRequestTest", "ConsumerGroupHeartbeatRequestTest",
+    "ShareGroupHeartbeatRequestTest",
+)  # fmt: skip
+# Tests of those classes that are about the consumer protocol (KIP-848), as their names or invocations say.
+NEW_PROTOCOL = re.compile(r"NewConsumerGroupProtocol|testAsync|NewGroup|groupProtocol=consumer|\[CONSUMER\]")
+
+# --- The command lines. Their cases of kafka-consumer-groups are named cg-*.
+LATER_SCENARIOS = {"consumer-live", "migration", "secure"}  # KIP-848 groups, SASL
+LATER_CASE = re.compile(r"describe-consumer|-k848")
+# Scenarios whose cluster has KIP-848 members, share or streams groups: on real Kafka only, until our broker has them.
+NEEDS_NEW_PROTOCOL = LATER_SCENARIOS | {
+    "two-topics-two-members", "members-without-partitions", "static-members", "many-groups", "delete-offsets",
+}  # fmt: skip
+
+
+@dataclass
+class Group:
+    """The results of one group of cases: case → passed, failed or skipped."""
+
+    name: str
+    is_later: bool = False
+    verdicts: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    def count(self, verdict: str) -> int:
+        return sum(v == verdict for v in self.verdicts.values())
+
+
+@dataclass
+class Run:
+    """One call of `make conformance`: its options, its deadline and what it found."""
+
+    out: Path
+    kit: Path | None
+    is_quick: bool
+    with_later: bool
+    only: Sequence[str]
+    deadline: float
+    groups: dict[str, Group] = field(default_factory=dict)
+
+    def group(self, name: str, *, is_later: bool = False) -> Group:
+        return self.groups.setdefault(name, Group(name, is_later))
+
+    def wants(self, name: str) -> bool:
+        return not self.only or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.only)
+
+    def left(self) -> float:
+        return self.deadline - time.monotonic()
+
+
+def say(text: str) -> None:
+    print(f"conformance: {text}", flush=True)
+
+
+def stream(run: Run, command: Sequence[str], log: Path, on_line: Callable[[str], None]) -> int | None:
+    """Run a command, its lines to `on_line`, all of its output to `log`. Its exit status, None when time ran out."""
+    with log.open("w") as sink:
+        child = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        timer = threading.Timer(max(run.left(), 0), child.terminate)
+        timer.start()
+        assert child.stdout is not None
+        for line in child.stdout:
+            sink.write(line)
+            sink.flush()
+            on_line(line.rstrip("\n"))
+        status = child.wait()
+        has_ended_by_itself = timer.is_alive()
+        timer.cancel()
+    return status if has_ended_by_itself else None
+
+
+# ------------------------------------------------------------------------------------------------- own tests
+
+
+def own_tests(run: Run) -> None:
+    """pytest tests/conformance, the part for Java included."""
+    if not run.wants("own"):
+        return
+    say("own tests: real clients, Apache's tools, kill -9 (pytest tests/conformance)")
+    report = run.out / "own.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q", f"--junit-xml={report}"]
+    status = stream(run, command, run.out / "own.log", lambda line: None)
+    if not report.exists():
+        run.group("own").verdicts["pytest tests/conformance"] = "failed"
+        say(f"pytest ended with {status} and no report, see {run.out / 'own.log'}")
+        return
+    for case in ElementTree.parse(report).iter("testcase"):
+        module = case.get("classname", "").rpartition(".test_")[2]
+        name = f"{module}::{case.get('name')}"
+        verdict = "passed"
+        for child in case:
+            verdict = {"failure": "failed", "error": "failed", "skipped": "skipped"}.get(child.tag, verdict)
+        run.group(f"own: {module.replace('_', ' ')}").verdicts[name] = verdict
+        if verdict == "failed":
+            print(f"FAILED {name}", flush=True)
+    if status is None:
+        run.group("own").verdicts["the tests that time ran out for"] = "failed"
+
+
+# ------------------------------------------------------------------------------------------ Apache's own tests
+
+
+def kafka_tests(run: Run, kit: Path) -> None:
+    """The kit's kafka-tests: classes of Apache Kafka's test jars, each test with a broker process of ours."""
+    wanted = [(c, False) for c in (QUICK_TESTS if run.is_quick else CLASSIC_TESTS)]
+    wanted += [(c, True) for c in LATER_TESTS] if run.with_later else []
+    wanted = [(c, later) for c, later in wanted if run.wants(f"kafka-tests: {c}")]
+    if not wanted:
+        return
+    broker = f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --config {{config}}"
+    for name, is_later in wanted:
+        say(f"Apache Kafka's {name} on our broker")
+        out = run.out / "kafka-tests" / name
+        command = [str(kit / "kafka-tests" / "run-kafka-tests"), "--broker-cmd", broker, "--out", str(out), name]
+        out.mkdir(parents=True, exist_ok=True)
+        status = stream(run, command, out / "run.log", lambda line: None)
+        take_kafka_results(run, name, out / "results.txt", is_later)
+        if status is None or not (out / "results.txt").exists():
+            run.group(f"kafka-tests: {name}", is_later=is_later).verdicts[name] = "failed"
+            say(f"{name} did not finish")
+
+
+def take_kafka_results(run: Run, name: str, results: Path, is_later: bool) -> None:
+    if not results.exists():
+        return
+    for line in results.read_text().splitlines():
+        found = re.match(r"(PASS|FAIL|ABORT) (\S+#\S+)", line)
+        if not found:
+            continue
+        is_new = is_later or NEW_PROTOCOL.search(found[2]) is not None
+        group = run.group(f"kafka-tests: {name}" + (" (KIP-848)" if is_new and not is_later else ""), is_later=is_new)
+        case = found[2].rpartition(".")[2]
+        group.verdicts[case] = {"PASS": "passed", "FAIL": "failed", "ABORT": "skipped"}[found[1]]
+        if group.verdicts[case] == "failed":
+            print(f"FAILED {case}{'  (later)' if is_new else ''}", flush=True)
+
+
+# --------------------------------------------------------------------------------------------- command lines
+
+
+def cli_cases(kit: Path) -> Iterator[tuple[str, str]]:
+    """(scenario, case) of kafka-consumer-groups."""
+    listing = subprocess.run([str(kit / "cli" / "cli-diff"), "--list"], capture_output=True, text=True, check=True)
+    for line in listing.stdout.splitlines():
+        name, tool = line.split("\t")[:2]
+        if tool == "consumer-groups":
+            scenario, _, case = name.partition("#")
+            yield scenario, case
+
+
+def cli_differences(run: Run, kit: Path, where: str) -> None:
+    """The kit's CLI cases with our command, on real Kafka (`where` "Kafka") or on our broker ("ours")."""
+    title = f"cli on {where}"
+    if not run.wants(title):
+        return
+    cases: dict[str, bool] = {}
+    for scenario, case in cli_cases(kit):
+        is_later = scenario in LATER_SCENARIOS or LATER_CASE.search(case) is not None
+        is_later = is_later or (where == "ours" and scenario in NEEDS_NEW_PROTOCOL)
+        if run.with_later or not is_later:
+            cases[f"{scenario}#{case}"] = is_later
+    out = run.out / f"cli-{where}"
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "cases.txt").write_text("".join(f"{c}\n" for c in cases))
+    command = [str(kit / "cli" / "cli-diff"), "--against-goldens", str(kit / "cli" / "goldens"), "--out", str(out),
+               "--cases", str(out / "cases.txt"), "--ours", f"{shlex.quote(str(BIN))}/kafka-{{tool}}"]  # fmt: skip
+    if where == "ours":
+        command += ["--broker-cmd", f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --port {{port}} --data {{data}}"]
+    say(
+        f"{len(cases)} command lines on {'our broker' if where == 'ours' else 'real Kafka'}, compared with the official"
+    )
+    found: dict[str, str] = {}
+
+    def take(line: str) -> None:
+        word, _, name = line.partition(" ")
+        if word in ("SAME", "DIFF", "SKIP") and name.split(" ")[0] in cases:
+            found[name.split(" ")[0]] = {"SAME": "passed", "DIFF": "failed", "SKIP": "skipped"}[word]
+        if word in ("DIFF", "ERROR"):
+            print(f"FAILED {title}: {line}", flush=True)
+
+    stream(run, command, out / "run.log", take)
+    for case, is_later in cases.items():
+        # A case without a line belongs to a scenario that could not be set up (ERROR above) or that time ran out for.
+        group = run.group(title + (" (KIP-848, SASL)" if is_later else ""), is_later=is_later)
+        group.verdicts[case] = found.get(case, "failed")
+
+
+# --------------------------------------------------------------------------------------------------- summary
+
+
+def summarise(run: Run) -> int:
+    wide = max((len(g.name) for g in run.groups.values()), default=0)
+
+    def table(groups: list[Group]) -> tuple[int, int]:
+        for g in groups:
+            skipped = f", {g.count('skipped')} skipped" if g.count("skipped") else ""
+            print(f"  {g.name:<{wide}}  {g.count('passed'):>4} passed, {g.count('failed')} failed{skipped}")
+        return sum(g.count("passed") for g in groups), sum(g.count("failed") for g in groups)
+
+    print()
+    later = [g for g in run.groups.values() if g.is_later]
+    if later:
+        print("Parts that are not built yet (not counted below):")
+        table(later)
+    print("Conformance by group:")
+    passed, failed = table([g for g in run.groups.values() if not g.is_later])
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed or not passed else 0
+
+
+def find_kit() -> Path | None:
+    kit = Path(os.environ.get("CONFORMANCE_KIT") or "../shared/conformance")
+    kit = kit if kit.is_absolute() else ROOT / kit
+    return kit if (kit / "cli" / "cli-diff").exists() else None
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", "--bounded", action="store_true", help=f"a subset, within {QUICK_SECONDS} s")
+    parser.add_argument("--later", action="store_true", help="also what is not built yet, reported apart")
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="groups, * allowed; repeatable")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "conformance")
+    args = parser.parse_args(argv)
+    seconds = QUICK_SECONDS if args.quick else FULL_SECONDS
+    kit = find_kit()
+    run = Run(args.out.resolve(), kit, args.quick, args.later, args.only, time.monotonic() + seconds)
+    run.out.mkdir(parents=True, exist_ok=True)
+    own_tests(run)
+    reason = why_unavailable()
+    if kit is None:
+        say("no kit at $CONFORMANCE_KIT or ../shared/conformance: its public cases are left out")
+    elif reason:
+        say(f"the kit's cases are left out: {reason}")
+    else:
+        cli_differences(run, kit, "ours")
+        cli_differences(run, kit, "Kafka")
+        kafka_tests(run, kit)
+    return summarise(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
