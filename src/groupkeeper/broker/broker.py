@@ -7,10 +7,10 @@ import time
 from logging import getLogger
 
 from groupkeeper.broker.config import Config
-from groupkeeper.broker.data_directory import DataDirectory
 from groupkeeper.broker.listeners import Endpoint, advertised_of, listeners_of
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.server import Server
+from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
 
 TYPE_CHECKING = False
@@ -32,9 +32,10 @@ class Broker:
 
     Any number can run at once. Without a directory the data lies in a temporary one that `stop` removes.
 
-    Attributes (the last four from `start` on):
+    Attributes (all but the first from `start` on):
         config: the settings.
         topics: the topics and their logs.
+        groups: the group coordinators.
         advertised: where clients of the first listener reach it (node_id, host, port).
         cluster_id: as Kafka writes it.
         server: the sockets.
@@ -49,20 +50,20 @@ class Broker:
         self,
         *,
         port: int | None = None,
-        data_directory: str | os.PathLike[str] | None = None,
+        directory: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """`port` 0, and no port and no `listeners` property, take a free port on 127.0.0.1. Raises `InvalidSetting`."""
         given = dict(properties or {})
         if port is not None or "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
-        self._temporary = data_directory is None and "log.dirs" not in given and "log.dir" not in given
-        if data_directory is not None:
-            given["log.dirs"] = os.fspath(data_directory)
+        self._temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
+        if directory is not None:
+            given["log.dirs"] = os.fspath(directory)
         self.config = Config.from_texts(given)
         self._listeners = listeners_of(self.config)
         self._endpoints: dict[str, Endpoint] = {}
-        self._directory: DataDirectory | None = None
+        self._directory: StorageDirectory | None = None
         self._files = OpenFiles()
 
     async def __aenter__(self) -> Self:
@@ -75,13 +76,15 @@ class Broker:
         await self.stop()
 
     async def start(self) -> None:
-        """Locks and reads the data directory, then listens. Raises `InvalidSetting` or OSError; then nothing is left behind."""
-        path = self._make_temporary() if self._temporary else self.config.data_directory
-        self._directory = DataDirectory(path, self.config.node_id)
+        """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then nothing is left."""
+        path = self._make_temporary() if self._temporary else self.config.storage_path
+        self._directory = StorageDirectory(path, self.config.node_id)
         try:
             self.cluster_id = self._directory.cluster_id
             self.topics = Topics(self._directory, self.config, self._files)
             self.topics.load()
+            # self.groups = GroupRuntime(self)
+            # await self.groups.start()
             self.server = Server(self)
             await self._listen()
         except BaseException:
@@ -107,6 +110,8 @@ class Broker:
             return
         if hasattr(self, "server"):
             await self.server.close()
+        if hasattr(self, "groups"):
+            await self.groups.stop()
         if hasattr(self, "topics"):
             self.topics.close()
         self._files.close_all()

@@ -1,4 +1,4 @@
-"""The broker's settings: Kafka's names, types, defaults and bounds (4.3.1), one table that the documentation is made from.
+"""The broker's settings: Kafka's names, types, defaults and bounds (4.3.1); the documentation is made from this table.
 
 Three kinds of keys come in: settings of this table, names that Kafka knows but that mean nothing to one process without
 disks of its own to balance (accepted in silence), and unknown ones (kept in `Config.unknown`, for a warning).
@@ -65,7 +65,7 @@ class Config(GroupSettings):
     groupkeeper_auto_create_grace_ms = long(
         5000,
         low=0,
-        doc="How long a deleted topic's name isn't created automatically again (a client that still asks for it would).",
+        doc="How long a deleted topic isn't created automatically again by clients that still ask for it.",
     )
     delete_topic_enable = flag(True, doc="Whether DeleteTopics is served.")
     max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
@@ -148,13 +148,13 @@ class Config(GroupSettings):
         return config
 
     @property
-    def data_directory(self) -> str:
+    def storage_path(self) -> str:
         """Where the logs live: the first of `log.dirs`, else `log.dir`."""
         return self.log_dirs[0] if self.log_dirs else self.log_dir
 
     @property
     def retention_ms(self) -> int:
-        """Default `retention.ms` of topics, in milliseconds; −1 keeps everything (log.retention.ms, .minutes, .hours)."""
+        """Default `retention.ms` of topics in milliseconds; −1 is no limit (log.retention.ms, .minutes, .hours)."""
         if self.log_retention_ms is not None:
             return self.log_retention_ms
         if self.log_retention_minutes is not None:

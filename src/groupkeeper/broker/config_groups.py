@@ -1,4 +1,4 @@
-"""The settings of the group, share and offsets coordinators (Kafka 4.3.1 GroupCoordinatorConfig), and their relations."""
+"""The settings of the group, share and offsets coordinators, with their relations (Kafka GroupCoordinatorConfig)."""
 
 from __future__ import annotations
 

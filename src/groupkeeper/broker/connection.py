@@ -25,8 +25,8 @@ class CloseConnection(Exception):
 class Connection(asyncio.BufferedProtocol):
     """Cuts the stream into frames and serves them one by one.
 
-    While a request is served (a parked JoinGroup, say) later ones of the same connection wait, and reading stops when they are
-    many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
+    While a request is served (a parked JoinGroup, say) later ones of the same connection wait, and reading stops when
+    they are many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
     """
 
     def __init__(self, server: Server, listener: str) -> None:

@@ -29,7 +29,7 @@ class RefusedRecords(InvalidRecord):
 
 
 def check_produced(records: bytes | None, log: PartitionLog, version: int, now_ms: int) -> bytes:
-    """The one batch that a Produce request may hold for a partition. Raises the `KafkaError` of what is wrong with it."""
+    """The one batch that a Produce request may hold for a partition. Raises the `KafkaError` of what is wrong."""
     if not records:
         raise InvalidRecord(
             f"Produce requests with version {version} must have at least one record batch per partition"
@@ -41,8 +41,8 @@ def check_produced(records: bytes | None, log: PartitionLog, version: int, now_m
         )
     if len(records) > log.config.max_message_bytes:
         raise MessageTooLarge(
-            f"The record batch size in the append to {log.topic}-{log.index} is {len(records)} bytes which exceeds the maximum "
-            f"configured value of {log.config.max_message_bytes}."
+            f"The record batch size in the append to {log.topic}-{log.index} is {len(records)} bytes "
+            f"which exceeds the maximum configured value of {log.config.max_message_bytes}."
         )
     try:
         check_crc(records, 0, header)
@@ -65,11 +65,12 @@ def _whole_batch(records: bytes, log: PartitionLog, version: int) -> BatchHeader
     header = read_header(records)
     if header.size_in_bytes > len(records) or header.size_in_bytes < _HEADER_SIZE:
         raise CorruptMessage(
-            f"a record batch of {header.size_in_bytes} bytes in {len(records)} in topic partition {log.topic}-{log.index}"
+            f"a record batch of {header.size_in_bytes} bytes in {len(records)} for {log.topic}-{log.index}"
         )
     if header.size_in_bytes < len(records):
         raise InvalidRecord(
-            f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition"
+            f"Produce requests with version {version} are only allowed to contain "
+            "exactly one record batch per partition"
         )
     return header
 
@@ -78,7 +79,8 @@ def _check_header(header: BatchHeader, log: PartitionLog) -> None:
     where = f"topic partition {log.topic}-{log.index}"
     if header.base_offset != 0:
         raise InvalidRecord(
-            f"The baseOffset of the record batch in the append to {log.topic}-{log.index} should be 0, but it is {header.base_offset}"
+            f"The baseOffset of the record batch in the append to {log.topic}-{log.index} should be 0, "
+            f"but it is {header.base_offset}"
         )
     if header.is_control:
         raise InvalidRecord(f"Clients are not allowed to write control records in {where}.")
@@ -102,7 +104,8 @@ def _check_timestamps(header: BatchHeader, log: PartitionLog, now_ms: int) -> No
     for stamp in stamps:
         if stamp != -1 and not earliest <= stamp <= latest:
             raise InvalidTimestamp(
-                f"One or more records have been rejected due to invalid timestamp: {stamp} is not within [{earliest}, {latest}]"
+                "One or more records have been rejected due to invalid timestamp: "
+                f"{stamp} is not within [{earliest}, {latest}]"
             )
 
 

@@ -1,4 +1,4 @@
-"""What a partition remembers of idempotent producers: enough to drop a repeated batch and to refuse one out of order."""
+"""What a partition remembers of idempotent producers, to drop repeated batches and to refuse those out of order."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class Producers:
             if header.base_sequence != 0:
                 raise OutOfOrderSequenceNumber(
                     f"Invalid sequence number for new epoch of producer {header.producer_id} at {self.where}: "
-                    f"{header.producer_epoch} (request epoch), {header.base_sequence} (seq. number), {producer.epoch} (current producer epoch)"
+                    f"{header.producer_epoch} (request epoch), {header.base_sequence} (seq. number), "
+                    f"{producer.epoch} (current producer epoch)"
                 )
             return
         if producer.written:

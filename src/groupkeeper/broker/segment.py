@@ -62,7 +62,7 @@ class Segment:
         self.max_timestamp_position = 0
         self._files = files
         self._index_interval = index_interval
-        # Entry i says: the batch at position[i] begins with offset[i], and before it no timestamp exceeds running_max[i].
+        # Entry i: the batch at position[i] begins with offset[i]; before it no timestamp exceeds running_max[i].
         self._entry_offsets = array("q")
         self._entry_positions = array("q")
         self._running_max = array("q")
@@ -204,7 +204,7 @@ def _plausible_header(chunk: bytes, at: int, position: int, next_offset: int) ->
 def find_batch_behind(descriptor: int, size: int, position: int, next_offset: int) -> int | None:
     """Where a whole, valid batch of a later offset begins behind `position`, or None.
 
-    This tells a torn tail from corruption in the middle. Batches inside records' values are of lower offsets or cut off too.
+    This tells a torn tail from corruption in the middle. Batches inside records' values have lower offsets.
     """
     rest = os.pread(descriptor, min(size - position, _SEARCH_LIMIT), position)
     found = rest.find(b"\x02", HEADER_SIZE)

@@ -109,7 +109,7 @@ SYNONYM_BY_SETTING = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""The broker setting that gives a topic setting's default (Kafka 4.3.1 ServerTopicConfigSynonyms; the first of several)."""
+"""The broker setting of a topic setting's default (Kafka 4.3.1 ServerTopicConfigSynonyms; the first of several)."""
 
 
 def _defaults_of(broker: Config) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """One partition's log: record batches in Apache Kafka's on-disk layout, with offsets assigned on append.
 
-An append has reached the operating system before it is answered, so it survives the end of this process (kill −9); there is no
-fsync, so the last moments before a power failure may be lost, as with Apache Kafka's defaults on one node.
+An append has reached the operating system before it is answered, so it survives the end of this process (kill −9);
+there is no fsync, so the last moments before a power failure may be lost, as with Apache Kafka's defaults on one node.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from asyncio import get_running_loop
 from bisect import bisect_right
 from logging import getLogger
 
-from groupkeeper.broker.data_directory import replace_file, uuid_of, uuid_text
 from groupkeeper.broker.producers import Producers
 from groupkeeper.broker.segment import BrokenBatch, Segment, file_name, find_batch_behind, scan
+from groupkeeper.broker.storage_directory import replace_file, uuid_of, uuid_text
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_header, read_records, stamped
 
@@ -126,8 +126,8 @@ class PartitionLog:
     def append(self, batch: bytes, now_ms: int) -> int:
         """Appends one record batch (magic 2) and returns the offset of its first record.
 
-        Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent producer repeats
-        isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
+        Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent
+        producer repeats isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
         """
         self._require_health()
         header = read_header(batch)
@@ -192,14 +192,14 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
         """Batches from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off, as Kafka does.
 
-        With `at_least_one` the first batch is whole however large it is. Nothing at or behind `end_offset` (default: the high
-        watermark) is returned. Raises `OffsetOutOfRange`, `KafkaStorageError`.
+        With `at_least_one` the first batch is whole however large it is. Nothing at or behind `end_offset` (default:
+        the high watermark) is returned. Raises `OffsetOutOfRange`, `KafkaStorageError`.
         """
         self._require_health()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
-                f"Received request for offset {offset} for partition {self.topic}-{self.index}, but we only have log segments from "
-                f"offset {self.log_start_offset} up to {self.log_end_offset}."
+                f"Received request for offset {offset} for partition {self.topic}-{self.index}, "
+                f"but we only have log segments from offset {self.log_start_offset} up to {self.log_end_offset}."
             )
         for segment in self._segments[self._segment_index(offset) :]:
             position = segment.position_of(offset)
@@ -275,7 +275,7 @@ class PartitionLog:
     # ------------------------------------------------------------------ life
 
     def recover(self, file_names: Iterable[str]) -> None:
-        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable (`failure`)."""
+        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable."""
         logs = sorted(name for name in file_names if name.endswith(".log") and name[:-4].isdigit())
         for name in logs:
             segment = self._new_segment(int(name[:-4]))

@@ -20,5 +20,6 @@ def require_valid_name(name: str) -> None:
         )
     if not _ALLOWED.issuperset(name):
         raise InvalidTopicException(
-            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
         )

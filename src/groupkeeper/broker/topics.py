@@ -1,7 +1,7 @@
 """The topics of the broker: a registry on disk, and the partition logs.
 
-The registry is a journal of JSON lines (create, grow, configure, delete), appended before the answer and rewritten compactly when
-the broker starts. A partition's directory is made by its first append, so empty partitions cost a line, not files.
+The registry is a journal of JSON lines (create, grow, configure, delete), appended before the answer and rewritten
+compactly when the broker starts. A partition's directory is made by its first append, so empty ones cost no files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 import time
 from logging import getLogger
 
-from groupkeeper.broker.data_directory import random_uuid, replace_file
+from groupkeeper.broker.storage_directory import random_uuid, replace_file
 from groupkeeper.broker.topic_config import TopicConfig
 from groupkeeper.broker.topic_log import PartitionLog, topic_id_of
 from groupkeeper.broker.topic_names import require_valid_name
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from groupkeeper.broker.config import Config
-    from groupkeeper.broker.data_directory import DataDirectory
     from groupkeeper.broker.open_files import OpenFiles
+    from groupkeeper.broker.storage_directory import StorageDirectory
 
 _log = getLogger("groupkeeper.broker")
 
@@ -76,7 +76,7 @@ class Topic:
 class Topics:
     """All topics, by name and by id."""
 
-    def __init__(self, directory: DataDirectory, config: Config, files: OpenFiles) -> None:
+    def __init__(self, directory: StorageDirectory, config: Config, files: OpenFiles) -> None:
         self._directory = directory
         self._config = config
         self._files = files

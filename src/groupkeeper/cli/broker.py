@@ -27,7 +27,7 @@ def run(argv: Sequence[str]) -> int:
     logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
         properties = _properties(arguments)
-        broker = Broker(port=arguments.port, data_directory=arguments.data, properties=properties)
+        broker = Broker(port=arguments.port, directory=arguments.data, properties=properties)
     except (InvalidSetting, InvalidProperties) as error:
         return _fail(str(error))
     except OSError as error:
@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="groupkeeper broker",
-        description="Runs the embedded Kafka broker in the foreground: one process that is a whole cluster of one node.",
+        description="Runs the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
     )
     parser.add_argument("--config", metavar="FILE", help="settings in a Java properties file, with Kafka's names")
     parser.add_argument(

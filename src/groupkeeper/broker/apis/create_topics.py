@@ -106,8 +106,8 @@ def _check_replication_factor(factor: int) -> None:
         raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
     if factor > 1:
         raise InvalidReplicationFactor(
-            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be reached "
-            "because only 1 broker(s) are registered."
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
+            "cannot be reached because only 1 broker(s) are registered."
         )
 
 

@@ -1,4 +1,4 @@
-"""Metadata (3): the node, and topics with their partitions; creates topics that clients ask for when that is allowed."""
+"""Metadata (3): the node, and topics with their partitions; makes topics that are asked for where that is allowed."""
 
 from __future__ import annotations
 

@@ -1,0 +1,119 @@
+"""The broker's directory: one owner at a time, the cluster's identity, and small files replaced in one step."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+from groupkeeper.broker.properties import parse_properties
+from groupkeeper.broker.settings import InvalidSetting
+
+META_FILE = "meta.properties"
+PRODUCER_ID_BLOCK = 1000
+
+
+class DirectoryInUse(InvalidSetting):
+    """Another broker has locked the directory."""
+
+
+def random_uuid() -> bytes:
+    """16 random bytes as Kafka draws its ids: a version 4 uuid whose text form doesn't begin with a dash."""
+    while True:
+        drawn = bytearray(os.urandom(16))
+        drawn[6] = (drawn[6] & 0x0F) | 0x40
+        drawn[8] = (drawn[8] & 0x3F) | 0x80
+        if not uuid_text(bytes(drawn)).startswith("-"):
+            return bytes(drawn)
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Kafka's text form of a uuid: URL-safe base64 without padding."""
+    return urlsafe_b64encode(uuid).decode().rstrip("=")
+
+
+def uuid_of(text: str) -> bytes:
+    """The 16 bytes of Kafka's text form. Raises ValueError."""
+    uuid = urlsafe_b64decode(text + "==")
+    if len(uuid) != 16:
+        raise ValueError(f"{text!r} is no uuid")
+    return uuid
+
+
+def replace_file(path: str, text: str) -> None:
+    """Writes a file so that it has either its old or its new content, whenever this program ends."""
+    temporary = path + ".tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, path)
+
+
+class StorageDirectory:
+    """A locked data directory.
+
+    Attributes:
+        path: where it is.
+        cluster_id: Kafka's 22-character form; drawn when the directory is first used.
+    """
+
+    def __init__(self, path: str, node_id: int) -> None:
+        """Makes the directory if it is absent and locks it. Raises `DirectoryInUse`, `InvalidSetting`, OSError."""
+        self.path = path
+        os.makedirs(path, exist_ok=True)
+        self._lock = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise DirectoryInUse(f"data directory {path} is in use by another broker") from None
+        try:
+            self.cluster_id = self._identity(node_id)
+        except BaseException:
+            self.close()
+            raise
+        self._next_producer_id = 0
+        self._producer_ids_end = 0
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def _identity(self, node_id: int) -> str:
+        meta = self.file(META_FILE)
+        try:
+            with open(meta, encoding="utf-8") as file:
+                known = parse_properties(file.read())
+        except FileNotFoundError:
+            cluster_id = uuid_text(random_uuid())
+            lines = {
+                "cluster.id": cluster_id,
+                "directory.id": uuid_text(random_uuid()),
+                "node.id": node_id,
+                "version": 1,
+            }
+            replace_file(meta, "".join(f"{name}={value}\n" for name, value in lines.items()))
+            return cluster_id
+        if known.get("node.id", str(node_id)) != str(node_id):
+            raise InvalidSetting(f"{meta} belongs to node.id {known['node.id']}, not {node_id}")
+        if "cluster.id" not in known:
+            raise InvalidSetting(f"{meta} has no cluster.id")
+        return known["cluster.id"]
+
+    def new_producer_id(self) -> int:
+        """A producer id that was never given out in this directory; blocks of them are reserved on disk."""
+        if self._next_producer_id == self._producer_ids_end:
+            path = self.file("producer-ids")
+            try:
+                with open(path, encoding="utf-8") as file:
+                    self._next_producer_id = int(file.read())
+            except FileNotFoundError:
+                self._next_producer_id = 0
+            self._producer_ids_end = self._next_producer_id + PRODUCER_ID_BLOCK
+            replace_file(path, f"{self._producer_ids_end}\n")
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    def close(self) -> None:
+        """Gives the directory free."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
