@@ -1,1 +1,1 @@
-"""What users' tests need: an embedded broker as a pytest fixture."""
+"""What users' tests need: an embedded broker, as a context manager and as a pytest fixture."""

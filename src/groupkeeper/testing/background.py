@@ -1,0 +1,79 @@
+"""An embedded broker for code that isn't asyncio: it runs in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+from groupkeeper.broker.broker import Broker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+    from types import TracebackType
+    from typing import Self
+
+
+class BackgroundBroker:
+    """A broker in a thread, for code that blocks: `with BackgroundBroker() as broker: use(broker.bootstrap_servers)`.
+
+    Without a directory its logs lie in a temporary one, which is removed when it stops. With a directory, a second
+    BackgroundBroker on it continues where the first one ended.
+
+    Attributes:
+        bootstrap_servers: `host:port`, known once it is started.
+    """
+
+    bootstrap_servers: str
+
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `Broker`: by default any free port of 127.0.0.1. Raises `InvalidSetting`."""
+        self._broker = Broker(port=port, directory=directory, properties=properties)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groupkeeper-broker")
+        self._ready = Event()
+        self._running: Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop_wanted: asyncio.Event | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when clients can connect. Raises what the broker's start raised."""
+        self._running = self._thread.submit(asyncio.run, self._serve())
+        self._running.add_done_callback(lambda _: self._ready.set())
+        self._ready.wait()
+        if self._running.done():
+            self._running.result()
+
+    def stop(self) -> None:
+        """Stops the broker and waits for its thread; does nothing when it isn't running."""
+        if self._running is None or self._loop is None or self._stop_wanted is None:
+            return
+        if not self._running.done():
+            self._loop.call_soon_threadsafe(self._stop_wanted.set)
+        self._running.result()
+        self._thread.shutdown()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop_wanted = asyncio.Event()
+        async with self._broker:
+            self.bootstrap_servers = self._broker.bootstrap_servers
+            self._ready.set()
+            await self._stop_wanted.wait()

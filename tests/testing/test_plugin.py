@@ -1,0 +1,51 @@
+"""The pytest plugin as its users meet it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.testing.background import BackgroundBroker
+
+
+def produce(broker: BackgroundBroker, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    for number in range(count):
+        producer.produce(topic, b"record %d" % number)
+    assert producer.flush(10) == 0
+
+
+def consume(broker: BackgroundBroker, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values = [message.value() for message in consumer.consume(count, 10)]
+    consumer.close()
+    return values
+
+
+def test_a_broker_of_ones_own(embedded_broker: BackgroundBroker) -> None:
+    produce(embedded_broker, "orders", 3)
+    assert consume(embedded_broker, "orders", 3) == [b"record 0", b"record 1", b"record 2"]
+
+
+def test_a_broker_of_all_tests(
+    embedded_broker_session: BackgroundBroker, embedded_broker_properties: Mapping[str, str]
+) -> None:
+    assert embedded_broker_properties["group.initial.rebalance.delay.ms"] == "0"
+    produce(embedded_broker_session, "shared", 1)
+    assert consume(embedded_broker_session, "shared", 1) == [b"record 0"]
+
+
+def test_a_restart_on_the_same_directory(tmp_path: Path) -> None:
+    with BackgroundBroker(directory=tmp_path) as first:
+        produce(first, "orders", 2)
+    with BackgroundBroker(directory=tmp_path) as second:
+        produce(second, "orders", 1)
+        assert consume(second, "orders", 3) == [b"record 0", b"record 1", b"record 0"]
+
+
+def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
+    with BackgroundBroker(directory=tmp_path), pytest.raises(InvalidSetting, match="in use by another broker"):
+        BackgroundBroker(directory=tmp_path).start()
