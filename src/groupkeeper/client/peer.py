@@ -50,7 +50,7 @@ class Peer:
         self._settings = settings
         self._security = security
         self._connections: list[Connection] = []
-        self._opening: set[asyncio.Task[Connection]] = set()
+        self._opening: dict[asyncio.Task[Connection], int] = {}  # how many calls wait for each
         self._versions: dict[int, tuple[int, int]] | None = None
         self._is_closed = False
 
@@ -130,25 +130,36 @@ class Peer:
 
     def _start_opening(self, deadline: Deadline) -> asyncio.Task[Connection]:
         opening = asyncio.create_task(self._open(deadline))
-        self._opening.add(opening)
+        self._opening[opening] = 0
         opening.add_done_callback(self._opened)
         return opening
 
     def _opened(self, opening: asyncio.Task[Connection]) -> None:
-        self._opening.discard(opening)
+        self._opening.pop(opening, None)
         if not opening.cancelled():
             opening.exception()  # whoever asked may have gone: then nobody else looks at it
 
     async def _wait_for(self, opening: asyncio.Task[Connection], deadline: Deadline) -> Connection:
+        self._opening[opening] += 1
         try:
             async with asyncio.timeout(deadline.left_s()):
                 return await asyncio.shield(opening)
         except TimeoutError:
+            await self._leave(opening)
             raise deadline.timed_out(ConnectionFailed(f"{self.address}: no connection yet")) from None
         except asyncio.CancelledError:
             if opening.cancelled() and self._is_closed:
                 raise ClientClosed(f"{self.address}: the client was closed") from None
+            await self._leave(opening)
             raise
+
+    async def _leave(self, opening: asyncio.Task[Connection]) -> None:
+        """Who leaves last ends the opening, so that a cancelled call leaves nothing behind."""
+        if opening in self._opening:
+            self._opening[opening] -= 1
+            if not self._opening[opening]:
+                opening.cancel()
+                await asyncio.wait({opening})
 
     def _is_full(self) -> bool:
         return len(self._connections) + len(self._opening) >= self._settings.connections_per_broker

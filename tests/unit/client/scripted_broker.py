@@ -156,7 +156,6 @@ class ScriptedBroker:
         except (asyncio.IncompleteReadError, ConnectionError, HangUp):
             pass
         finally:
-            self._tasks.discard(task)
             self._writers.discard(writer)
             writer.close()
 

@@ -1,0 +1,216 @@
+"""Finding a cluster by its bootstrap servers, and staying connected to it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import (
+    BrokersNotFound,
+    CallTimedOut,
+    ClientClosed,
+    ClientError,
+    ConnectionFailed,
+    IllegalArgument,
+    InvalidAddress,
+    UnexpectedAnswer,
+    UnresolvableName,
+    UnsupportedSecurity,
+)
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from groupkeeper.protocol.primitives import RootMessage
+
+LISTING = {"ListGroups": in_turn(ListGroupsResponse(groups=[ListedGroup("g")]))}
+
+
+async def refused_port() -> int:
+    broker = ScriptedBroker()
+    await broker.start()
+    await broker.stop()
+    return broker.port
+
+
+async def test_the_next_bootstrap_server_is_tried() -> None:
+    port = await refused_port()
+    async with (
+        ScriptedBroker(handlers=LISTING) as broker,
+        fast_admin(f"127.0.0.1:{port},no-such-host.invalid:1,{broker.bootstrap_servers}") as admin,
+    ):
+        assert list((await admin.list_groups()).groups) == ["g"]
+
+
+async def test_a_slow_bootstrap_server_does_not_hold_up_the_next() -> None:
+    async with (
+        ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)}) as silent,
+        ScriptedBroker(handlers=LISTING) as broker,
+    ):
+        started = asyncio.get_running_loop().time()
+        async with fast_admin(f"{silent.bootstrap_servers},{broker.bootstrap_servers}") as admin:
+            assert asyncio.get_running_loop().time() - started < 2
+            assert list((await admin.list_groups()).groups) == ["g"]
+
+
+async def test_all_refused_names_each_server() -> None:
+    ports = await refused_port(), await refused_port()
+    with pytest.raises(ConnectionFailed) as caught:
+        async with fast_admin(
+            f"127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}", default_api_timeout_ms="100", retry_backoff_ms="10"
+        ):
+            pass
+    assert f"127.0.0.1:{ports[0]}: connection refused" in str(caught.value)
+    assert f"127.0.0.1:{ports[1]}: connection refused" in str(caught.value)
+
+
+async def test_a_broker_that_is_still_starting_is_waited_for() -> None:
+    broker = ScriptedBroker(handlers=LISTING)
+    await broker.start()
+    await broker.stop()
+    admin = fast_admin(broker.bootstrap_servers)
+    entering = asyncio.create_task(admin.__aenter__())
+    await asyncio.sleep(0.05)
+    await broker.start()
+    await entering
+    assert list((await admin.list_groups()).groups) == ["g"]
+    await admin.close()
+    await broker.stop()
+
+
+async def test_what_waiting_cannot_change_fails_at_once() -> None:
+    with pytest.raises(UnresolvableName, match=r"no-such-host\.invalid:9092"):
+        async with fast_admin("no-such-host.invalid:9092", default_api_timeout_ms="60000"):
+            pass
+    async with ScriptedBroker(handlers={"ApiVersions": in_turn(lambda *_: b"HTTP/1.1 400")}) as broker:
+        with pytest.raises(UnexpectedAnswer, match="HTTP server"):
+            async with fast_admin(broker.bootstrap_servers, default_api_timeout_ms="60000"):
+                pass
+
+
+def test_bad_arguments_are_refused_before_connecting() -> None:
+    with pytest.raises(InvalidAddress):
+        Admin("nonsense")
+    with pytest.raises(IllegalArgument, match=r"request.timeout.ms=soon: a number of milliseconds is needed"):
+        Admin("a:1", properties={"request.timeout.ms": "soon"})
+    with pytest.raises(UnsupportedSecurity, match=r"security.protocol=SASL_SSL is not supported yet"):
+        Admin("a:1", properties={"security.protocol": "SASL_SSL"})
+    Admin("a:1", properties={"some.unknown.setting": "1", "security.protocol": "plaintext"})
+
+
+async def test_one_connection_is_enough_for_a_small_call() -> None:
+    async with ScriptedBroker(handlers=LISTING) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        await admin.list_groups()
+        assert broker.connections == 1
+        assert [each.api for each in broker.seen] == ["ApiVersions", "Metadata", "ListGroups"]
+
+
+async def test_another_broker_is_asked_when_one_is_gone() -> None:
+    async with ScriptedBroker(1, handlers=LISTING) as first, ScriptedBroker(2, handlers=LISTING) as second:
+        cluster_of(first, second)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            await admin.list_groups()
+            second.peers = [second]
+            await first.stop()
+            assert (await admin.describe_topics()).done == {}
+            assert list((await admin.list_groups()).groups) == ["g"]
+            assert second.count("ListGroups") == 2
+
+
+async def test_a_broker_that_moved_is_followed() -> None:
+    async with (
+        ScriptedBroker(1, handlers=LISTING) as old,
+        ScriptedBroker(1, handlers=LISTING) as new,
+        fast_admin(old.bootstrap_servers) as admin,
+    ):
+        await admin.list_groups()
+        old.peers = [new]
+        await admin.list_groups()
+        assert new.count("ListGroups") == 1
+
+
+async def test_a_call_is_retried_on_a_new_connection() -> None:
+    def metadata(message: RootMessage, version: int) -> RootMessage:
+        return broker._answer_metadata(message, version)  # type: ignore[arg-type]
+
+    async with ScriptedBroker(handlers=LISTING) as broker:
+        broker.handlers["Metadata"] = in_turn(HangUp, metadata)
+        async with fast_admin(broker.bootstrap_servers) as admin:
+            assert list((await admin.list_groups()).groups) == ["g"]
+            assert broker.connections == 2
+
+
+async def test_a_call_that_cannot_be_answered_ends_with_its_timeout() -> None:
+    async with (
+        ScriptedBroker(handlers={"Metadata": in_turn(HangUp)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        with pytest.raises(CallTimedOut, match="describeTopics timed out after 150 ms") as caught:
+            await admin.describe_topics(timeout_ms=150)
+        assert isinstance(caught.value.__cause__, ConnectionFailed)
+        with pytest.raises(BrokersNotFound, match="Failed to find brokers to send ListGroups"):  # K518-33
+            await admin.list_groups(timeout_ms=50)
+
+
+async def test_cancelling_leaves_nothing_behind() -> None:
+    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence)}) as broker:
+        before = asyncio.all_tasks()
+        async with fast_admin(broker.bootstrap_servers) as admin:
+            call = asyncio.create_task(admin.list_groups())
+            await broker.until("ListGroups")
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert {task for task in asyncio.all_tasks() - before if "_accept" not in repr(task)} == set()
+
+
+async def test_cancelling_while_connecting_leaves_nothing_behind() -> None:
+    async with ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)}) as broker:
+        entering = asyncio.create_task(fast_admin(broker.bootstrap_servers).__aenter__())
+        await broker.until("ApiVersions")
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+
+
+async def test_closing_ends_calls_under_way() -> None:
+    async with ScriptedBroker(handlers={"Metadata": in_turn(Silence)}) as broker:
+        admin = await fast_admin(broker.bootstrap_servers).__aenter__()
+        call = asyncio.create_task(admin.describe_topics())
+        await broker.until("Metadata")
+        await admin.close()
+        with pytest.raises(ClientClosed):
+            await call
+        with pytest.raises(ClientClosed):
+            await admin.list_groups()
+        await admin.close()
+
+
+async def test_the_oldest_metadata() -> None:
+    # Version 0 has no controller and no "no topics": the brokers are learnt all the same.
+    async with (
+        ScriptedBroker(ranges={"Metadata": (0, 0), "DescribeCluster": None}, handlers=LISTING) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        cluster = await admin.describe_cluster()
+        assert [node.port for node in cluster.nodes] == [broker.port]
+        assert (cluster.cluster_id, cluster.controller) == (None, None)
+
+
+async def test_metadata_without_brokers_keeps_those_known() -> None:
+    def metadata(message: RootMessage, version: int) -> RootMessage:
+        return MetadataResponse(brokers=[MetadataResponseBroker(0, broker.host, broker.port)])
+
+    async with ScriptedBroker(handlers=LISTING) as broker:
+        broker.handlers["Metadata"] = in_turn(metadata, MetadataResponse())
+        async with fast_admin(broker.bootstrap_servers) as admin:
+            await admin.list_groups()
+            assert list((await admin.list_groups()).groups) == ["g"]
+
+
+def test_failures_are_two_families() -> None:
+    from groupkeeper.protocol.errors import KafkaError
+
+    assert not issubclass(KafkaError, ClientError)
+    assert not issubclass(ClientError, KafkaError)

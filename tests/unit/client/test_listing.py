@@ -1,0 +1,150 @@
+"""list_groups: all brokers merged, filters, old versions."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
+
+from groupkeeper.client.admin.types import GroupListing, GroupState, GroupType
+from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnsupportedVersion
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, UnknownServerError
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+GROUPS = [
+    ListedGroup("simple", "", "Empty", "Classic"),
+    ListedGroup("workers", "connect", "Stable", "classic"),
+    ListedGroup("readers", "consumer", "Stable", "Classic"),
+    ListedGroup("modern", "consumer", "Reconciling", "Consumer"),
+    ListedGroup("shared", "share", "Empty", "Share"),
+    ListedGroup("future", "x", "Dancing", "Quantum"),
+]
+
+
+def answer(message: ListGroupsRequest, version: int) -> RootMessage:
+    if version >= 5:
+        return ListGroupsResponse(groups=GROUPS)
+    groups = [ListedGroup(each.group_id, each.protocol_type, each.group_state) for each in GROUPS]
+    if version < 4:
+        groups = [ListedGroup(each.group_id, each.protocol_type) for each in groups]
+    return ListGroupsResponse(groups=groups)
+
+
+async def test_listings_are_typed() -> None:
+    # K518-31, K518-35
+    async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        groups = (await admin.list_groups()).all()
+    assert groups["simple"] == GroupListing("simple", "", GroupState.EMPTY, GroupType.CLASSIC)
+    assert groups["simple"].is_simple
+    assert not groups["readers"].is_simple
+    assert not groups["shared"].is_simple
+    assert groups["workers"].group_type is GroupType.CLASSIC
+    assert groups["future"] == GroupListing("future", "x", GroupState.UNKNOWN, GroupType.UNKNOWN)
+    assert str(groups["modern"].group_state) == "Reconciling"
+
+
+async def test_filters_are_sent_as_names() -> None:
+    # K518-30, K518-34
+    async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        await admin.list_groups(states=[GroupState.STABLE, "Empty"], types=[GroupType.CONSUMER])
+        assert broker.asked("ListGroups") == [(5, ListGroupsRequest(["Stable", "Empty"], ["Consumer"]))]
+
+
+async def test_protocol_types_are_filtered_here() -> None:
+    # K518-32
+    async with ScriptedBroker(handlers={"ListGroups": answer}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        listings = await admin.list_groups(types=["Classic", "Consumer"], protocol_types=["", "consumer"])
+        assert list(listings.groups) == ["simple", "readers", "modern"]
+
+
+async def test_brokers_are_merged_and_failures_kept_apart() -> None:
+    # K518-33
+    one = {"ListGroups": in_turn(ListGroupsResponse(groups=[ListedGroup("a"), ListedGroup("b")]))}
+    two = {"ListGroups": in_turn(ListGroupsResponse(error_code=14), ListGroupsResponse(groups=[ListedGroup("c")]))}
+    three = {"ListGroups": in_turn(ListGroupsResponse(error_code=-1))}
+    four = {"ListGroups": in_turn(HangUp)}
+    async with (
+        ScriptedBroker(1, handlers=one) as first,
+        ScriptedBroker(2, handlers=two) as second,
+        ScriptedBroker(3, handlers=three) as third,
+        ScriptedBroker(4, handlers=four) as fourth,
+    ):
+        cluster_of(first, second, third, fourth)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            listings = await admin.list_groups(timeout_ms=300)
+    assert list(listings.groups) == ["a", "b", "c"]
+    failed = {node.id: failure for node, failure in listings.failed.items()}
+    assert failed[3] == UnknownServerError()
+    assert isinstance(failed[4], CallTimedOut)
+    assert isinstance(failed[4].__cause__, ConnectionFailed)
+    with pytest.raises(UnknownServerError):
+        listings.all()
+
+
+async def test_loading_is_waited_for_until_the_timeout() -> None:
+    # K518-33, K518-65
+    async with (
+        ScriptedBroker(handlers={"ListGroups": in_turn(ListGroupsResponse(error_code=14))}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        [failure] = (await admin.list_groups(timeout_ms=100)).failed.values()
+        assert broker.count("ListGroups") > 2
+    assert isinstance(failure.__cause__, CoordinatorLoadInProgress)
+
+
+async def test_a_hanging_broker_does_not_take_the_others_away() -> None:
+    async with (
+        ScriptedBroker(1, handlers={"ListGroups": answer}) as first,
+        ScriptedBroker(2, handlers={"ListGroups": in_turn(Silence)}) as second,
+    ):
+        cluster_of(first, second)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            listings = await admin.list_groups(timeout_ms=200)
+    assert len(listings.groups) == len(GROUPS)
+    assert [node.id for node in listings.failed] == [2]
+
+
+async def test_states_need_version_4() -> None:
+    # K518-60, E2E-06
+    handlers = {"ListGroups": answer}
+    async with (
+        ScriptedBroker(ranges={"ListGroups": (0, 3)}, handlers=handlers) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        [failure] = (await admin.list_groups(states=["Stable"])).failed.values()
+        assert isinstance(failure, UnsupportedVersion)
+        assert str(failure) == (
+            "The broker only supports ListGroups v3, but we need v4 or newer to request groups by states."
+        )
+        assert broker.count("ListGroups") == 0
+        # K518-62: without a filter any version works, and the state is not known.
+        groups = (await admin.list_groups()).all()
+        assert groups["readers"] == GroupListing("readers", "consumer", None, None)
+
+
+@pytest.mark.parametrize("types", [["Classic"], ["Classic", "Consumer"], ["consumer", "classic"]])
+async def test_types_of_old_brokers_are_classic(types: list[str]) -> None:
+    # K518-61
+    handlers = {"ListGroups": answer}
+    async with (
+        ScriptedBroker(ranges={"ListGroups": (0, 4)}, handlers=handlers) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        groups = (await admin.list_groups(types=types, states=["Stable"])).all()
+        assert groups["readers"] == GroupListing("readers", "consumer", GroupState.STABLE, None)
+        assert broker.asked("ListGroups") == [(4, ListGroupsRequest(["Stable"], []))]
+
+
+async def test_other_types_need_version_5() -> None:
+    # K518-61
+    handlers = {"ListGroups": answer}
+    async with (
+        ScriptedBroker(ranges={"ListGroups": (0, 4)}, handlers=handlers) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        [failure] = (await admin.list_groups(types=["Consumer", GroupType.SHARE])).failed.values()
+    assert str(failure) == (
+        "The broker only supports ListGroups v4, but we need v5 or newer to request groups by type. "
+        "Requested group types: [Consumer, Share]."
+    )

@@ -1,0 +1,251 @@
+"""Calls on groups: coordinators found, moved, loading, lost; one broken group never breaks the rest."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.scripted_broker import (
+    Handler,
+    HangUp,
+    ScriptedBroker,
+    Silence,
+    cluster_of,
+    fast_admin,
+    in_turn,
+)
+
+from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult
+from groupkeeper.protocol.errors import (
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    InvalidGroupId,
+    NonEmptyGroup,
+    NotCoordinator,
+)
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+
+def deletion(**code_by_group: int) -> Handler:
+    """Answers DeleteGroups: 0 for every group, or the code given for it."""
+
+    def handle(message: DeleteGroupsRequest, version: int) -> RootMessage:
+        return DeleteGroupsResponse(
+            results=[DeletableGroupResult(group, code_by_group.get(group, 0)) for group in message.groups_names]
+        )
+
+    return handle
+
+
+async def test_groups_go_to_their_coordinators_in_batches() -> None:
+    handlers = {"DeleteGroups": deletion()}
+    async with ScriptedBroker(1, handlers=handlers) as first, ScriptedBroker(2, handlers=handlers) as second:
+        cluster_of(first, second)
+        groups = [f"g{index}" for index in range(250)]
+        first.coordinator_by_group.update({group: 1 + index % 2 for index, group in enumerate(groups)})
+        async with fast_admin(first.bootstrap_servers) as admin:
+            batch = await admin.delete_consumer_groups(groups)
+    assert list(batch.all()) == groups
+    assert first.count("FindCoordinator") + second.count("FindCoordinator") == 1  # KIP-699, K88-45
+    assert [len(message.groups_names) for _, message in second.asked("DeleteGroups")] == [100, 25]  # type: ignore[attr-defined]
+
+
+async def test_each_failure_stays_with_its_group() -> None:
+    # GD-05
+    handlers = {"DeleteGroups": deletion(a=24, b=30, c=68, d=69)}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.delete_consumer_groups(["a", "b", "c", "d", "e"])
+    assert batch.done == {"e": None}
+    assert batch.failed == {
+        "a": InvalidGroupId(),
+        "b": GroupAuthorizationFailed(),
+        "c": NonEmptyGroup(),
+        "d": GroupIdNotFound(),
+    }
+
+
+async def test_a_loading_coordinator_is_asked_again_in_place() -> None:
+    # K88-43, K496-44, GD-05
+    handlers = {"DeleteGroups": in_turn(deletion(a=14), deletion(a=14), deletion())}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        assert (await admin.delete_consumer_groups(["a", "b"])).all() == {"a": None, "b": None}
+        assert broker.count("FindCoordinator") == 1
+        asked = [list(message.groups_names) for _, message in broker.asked("DeleteGroups")]  # type: ignore[attr-defined]
+        assert asked == [["a", "b"], ["a"], ["a"]]
+
+
+@pytest.mark.parametrize("code", [15, 16])
+async def test_a_moved_coordinator_is_looked_up_again(code: int) -> None:
+    # K88-43, K496-44, GD-05
+    async with (
+        ScriptedBroker(1, handlers={"DeleteGroups": deletion(a=code)}) as first,
+        ScriptedBroker(2, handlers={"DeleteGroups": deletion()}) as second,
+    ):
+        cluster_of(first, second)
+        first.coordinator_by_group["b"] = 1
+        finding = first._answer_find_coordinator
+        moved = FindCoordinatorResponse(coordinators=[Coordinator("a", 2, second.host, second.port, 0, None)])
+        first.handlers["FindCoordinator"] = in_turn(finding, moved)
+        second.handlers["FindCoordinator"] = in_turn(moved)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            assert (await admin.delete_consumer_groups(["a", "b"])).all() == {"a": None, "b": None}
+    assert second.count("DeleteGroups") == 1
+
+
+async def test_a_remembered_coordinator_may_be_wrong() -> None:
+    async with (
+        ScriptedBroker(1, handlers={"DeleteGroups": in_turn(deletion(), deletion(a=16))}) as first,
+        ScriptedBroker(2, handlers={"DeleteGroups": deletion()}) as second,
+    ):
+        cluster_of(first, second)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            await admin.delete_consumer_groups(["a"])
+            first.coordinator_by_group["a"] = 2
+            assert (await admin.delete_consumer_groups(["a"])).all() == {"a": None}
+    assert first.count("FindCoordinator") + second.count("FindCoordinator") == 2
+
+
+async def test_retries_end_with_the_timeout() -> None:
+    handlers = {"DeleteGroups": deletion(a=16)}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=100)
+    assert batch.done == {"b": None}
+    failure = batch.failed["a"]
+    assert isinstance(failure, CallTimedOut)
+    assert isinstance(failure.__cause__, NotCoordinator)
+    assert "deleteConsumerGroups timed out after 100 ms" in str(failure)
+
+
+async def test_a_lost_connection_is_made_again() -> None:
+    handlers = {"DeleteGroups": in_turn(HangUp, HangUp, deletion())}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        assert (await admin.delete_consumer_groups(["a"])).all() == {"a": None}
+
+
+async def test_a_dead_coordinator_fails_only_its_groups() -> None:
+    handlers = {"DeleteGroups": deletion()}
+    async with ScriptedBroker(1, handlers=handlers) as first, ScriptedBroker(2) as second:
+        cluster_of(first, second)
+        first.coordinator_by_group.update(a=1, b=2)
+        await second.stop()
+        async with fast_admin(first.bootstrap_servers) as admin:
+            batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=300)
+    assert batch.done == {"a": None}
+    failure = batch.failed["b"]
+    assert isinstance(failure, CallTimedOut)
+    assert isinstance(failure.__cause__, ConnectionFailed)
+
+
+async def test_a_hanging_coordinator_fails_only_its_groups() -> None:
+    async with (
+        ScriptedBroker(1, handlers={"DeleteGroups": deletion()}) as first,
+        ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)}) as second,
+    ):
+        cluster_of(first, second)
+        first.coordinator_by_group.update(a=1, b=2)
+        async with fast_admin(first.bootstrap_servers, request_timeout_ms="50") as admin:
+            batch = await admin.delete_consumer_groups(["a", "b"], timeout_ms=300)
+    assert batch.done == {"a": None}
+    assert isinstance(batch.failed["b"], CallTimedOut)
+    assert second.count("DeleteGroups") >= 2
+
+
+async def test_a_group_left_out_of_the_answer() -> None:
+    handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=[DeletableGroupResult("a", 0)]))}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.delete_consumer_groups(["a", "b"])
+    assert batch.done == {"a": None}
+    assert isinstance(batch.failed["b"], MissingResult)
+
+
+async def test_repeated_groups_are_asked_once() -> None:
+    handlers = {"DeleteGroups": deletion()}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        assert list((await admin.delete_consumer_groups(["a", "b", "a"])).all()) == ["a", "b"]
+        assert (await admin.delete_consumer_groups([])).all() == {}
+
+
+async def test_coordinators_are_found_one_by_one_on_old_brokers() -> None:
+    # K88-45: FindCoordinator below 4 takes one key.
+    async with (
+        ScriptedBroker(ranges={"FindCoordinator": (0, 3)}, handlers={"DeleteGroups": deletion()}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        groups = [f"g{index}" for index in range(50)]
+        assert list((await admin.delete_consumer_groups(groups)).all()) == groups
+        found = {message.key for _, message in broker.asked("FindCoordinator")}  # type: ignore[attr-defined]
+        assert found == set(groups)
+
+
+async def test_lookups_that_fail() -> None:
+    # GD-06
+    def find(message: FindCoordinatorRequest, version: int) -> RootMessage:
+        codes = {"secret": 30, "odd": 42}
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key, 0, broker.host, broker.port, codes.get(key, 0)) for key in message.coordinator_keys
+            ]
+        )
+
+    async with ScriptedBroker(handlers={"DeleteGroups": deletion()}) as broker:
+        none_yet = FindCoordinatorResponse(
+            coordinators=[Coordinator(key, -1, "", -1, 15) for key in ("secret", "odd", "fine")]
+        )
+        broker.handlers["FindCoordinator"] = in_turn(none_yet, find)
+        async with fast_admin(broker.bootstrap_servers) as admin:
+            batch = await admin.delete_consumer_groups(["secret", "odd", "fine"])
+            assert batch.done == {"fine": None}
+            assert batch.failed["secret"] == GroupAuthorizationFailed(
+                "FindCoordinator request for groupId `secret` failed due to authorization failure"
+            )
+            assert "`odd` failed due to an unexpected error" in str(batch.failed["odd"])
+            coordinators = await admin.find_coordinators(["fine"])
+            assert coordinators.all()["fine"].port == broker.port
+
+
+async def test_no_coordinator_until_the_timeout() -> None:
+    nowhere = FindCoordinatorResponse(coordinators=[Coordinator("a", -1, "", -1, 15)])
+    async with (
+        ScriptedBroker(handlers={"FindCoordinator": in_turn(nowhere)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        failure = (await admin.delete_consumer_groups(["a"], timeout_ms=100)).failed["a"]
+    assert isinstance(failure.__cause__, CoordinatorNotAvailable)
+
+
+async def test_answers_that_are_too_large_are_asked_for_in_parts() -> None:
+    def handle(message: DeleteGroupsRequest, version: int) -> RootMessage | bytes:
+        if len(message.groups_names) > 3:
+            return b"\x7f\xff\xff\xff"
+        return deletion()(message, version)  # type: ignore[return-value]
+
+    groups = [f"g{index}" for index in range(10)]
+    async with (
+        ScriptedBroker(handlers={"DeleteGroups": handle}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert list((await admin.delete_consumer_groups(groups)).all()) == groups
+    async with (
+        ScriptedBroker(handlers={"DeleteGroups": in_turn(lambda *_: b"\x7f\xff\xff\xff")}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert isinstance((await admin.delete_consumer_groups(["a"])).failed["a"], AnswerTooLarge)
+
+
+async def test_cancelling_a_batch_leaves_nothing_behind() -> None:
+    async with (
+        ScriptedBroker(handlers={"DeleteGroups": in_turn(Silence)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        before = asyncio.all_tasks()
+        call = asyncio.create_task(admin.delete_consumer_groups([f"g{index}" for index in range(2000)]))
+        await broker.until("DeleteGroups", 4)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert {task for task in asyncio.all_tasks() - before if "_accept" not in repr(task)} == set()
