@@ -11,19 +11,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from groupkeeper.testing.embedded import EmbeddedBroker
+    from groupkeeper.testing.background import BackgroundBroker
+
+
+@pytest.fixture(scope="session")
+def embedded_broker_properties() -> Mapping[str, str]:
+    """Settings of the brokers below, by Kafka's names; override it. By default groups don't wait for more members."""
+    return {"group.initial.rebalance.delay.ms": "0"}
 
 
 @pytest.fixture
-def groupkeeper_settings() -> Mapping[str, str]:
-    """Settings of `groupkeeper_broker`, with Kafka's names; override it in a module or a conftest."""
-    return {}
+def embedded_broker(embedded_broker_properties: Mapping[str, str]) -> Iterator[BackgroundBroker]:
+    """A broker of this test alone, on a free port, its logs in a temporary directory: see `bootstrap_servers`."""
+    from groupkeeper.testing.background import BackgroundBroker
+
+    with BackgroundBroker(properties=embedded_broker_properties) as broker:
+        yield broker
 
 
-@pytest.fixture
-def groupkeeper_broker(groupkeeper_settings: Mapping[str, str]) -> Iterator[EmbeddedBroker]:
-    """A fresh broker for one test, on a free port and with its data in a temporary folder: see `bootstrap_servers`."""
-    from groupkeeper.testing.embedded import EmbeddedBroker
+@pytest.fixture(scope="session")
+def embedded_broker_session(embedded_broker_properties: Mapping[str, str]) -> Iterator[BackgroundBroker]:
+    """One broker for the tests of a whole run, which keep apart by the names of their topics and groups."""
+    from groupkeeper.testing.background import BackgroundBroker
 
-    with EmbeddedBroker(groupkeeper_settings) as broker:
+    with BackgroundBroker(properties=embedded_broker_properties) as broker:
         yield broker
