@@ -6,9 +6,11 @@ import os
 import time
 from logging import getLogger
 
+from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.listeners import Endpoint, advertised_of, listeners_of
 from groupkeeper.broker.open_files import OpenFiles
+from groupkeeper.broker.runtime import GroupRuntime
 from groupkeeper.broker.server import Server
 from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
@@ -32,8 +34,9 @@ class Broker:
 
     Any number can run at once. Without a directory the data lies in a temporary one that `stop` removes.
 
-    Attributes (all but the first from `start` on):
+    Attributes (all but the first two from `start` on):
         config: the settings.
+        authorizer: who may do what.
         topics: the topics and their logs.
         groups: the group coordinators.
         advertised: where clients of the first listener reach it (node_id, host, port).
@@ -42,6 +45,7 @@ class Broker:
     """
 
     topics: Topics
+    groups: GroupRuntime
     server: Server
     advertised: Endpoint
     cluster_id: str
@@ -61,6 +65,7 @@ class Broker:
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
         self.config = Config.from_texts(given)
+        self.authorizer = Authorizer()
         self._listeners = listeners_of(self.config)
         self._endpoints: dict[str, Endpoint] = {}
         self._directory: StorageDirectory | None = None
@@ -83,8 +88,8 @@ class Broker:
             self.cluster_id = self._directory.cluster_id
             self.topics = Topics(self._directory, self.config, self._files)
             self.topics.load()
-            # self.groups = GroupRuntime(self)
-            # await self.groups.start()
+            self.groups = GroupRuntime(self)
+            await self.groups.start()
             self.server = Server(self)
             await self._listen()
         except BaseException:

@@ -1,0 +1,30 @@
+"""What the group APIs share."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.protocol.errors import GroupAuthorizationFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import Message
+
+
+def may(broker: Broker, call: Call, operation: Operation, group_id: str) -> bool:
+    """Whether the caller may do the operation on the group."""
+    return broker.authorizer.allows(call, operation, ResourceType.GROUP, group_id)
+
+
+def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> bool:
+    """Whether the caller may do the operation on the topic."""
+    return broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic)
+
+
+async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
+    """The coordinator's answer, or its refusal for somebody who may not do `operation` (GA-02)."""
+    if not may(broker, call, operation, group_id):
+        return refuse(request, GroupAuthorizationFailed())
+    return await broker.groups.ask(group_id, request, call)

@@ -1,0 +1,42 @@
+"""DeleteGroups (42)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.errors import GroupAuthorizationFailed
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 42
+VERSIONS = (0, 2)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DeleteGroupsRequest)
+    results = {
+        group_id: DeletableGroupResult(group_id, GroupAuthorizationFailed.code)
+        for group_id in request.groups_names
+        if not may(broker, call, Operation.DELETE, group_id)
+    }
+    group_ids = dict.fromkeys(request.groups_names)
+    for part in broker.groups.split_by_shard(one for one in group_ids if one not in results):
+        response = await broker.groups.ask(part[0], DeleteGroupsRequest(part), call)
+        assert isinstance(response, DeleteGroupsResponse)
+        results.update((result.group_id, result) for result in response.results)
+    return DeleteGroupsResponse(results=[results[group_id] for group_id in group_ids])
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    assert isinstance(call.message, DeleteGroupsRequest)
+    return DeleteGroupsResponse(
+        results=[DeletableGroupResult(group_id, error.code) for group_id in call.message.groups_names]
+    )

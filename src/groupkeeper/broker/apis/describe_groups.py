@@ -1,0 +1,46 @@
+"""DescribeGroups (15): classic groups and their members."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.refusals import describe_failure
+from groupkeeper.protocol.errors import GroupAuthorizationFailed
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 15
+VERSIONS = (0, 6)
+
+_MESSAGES_SINCE = 6
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeGroupsRequest)
+    described = {}
+    for group_id in request.groups:
+        if not may(broker, call, Operation.DESCRIBE, group_id):
+            described[group_id] = describe_failure(group_id, GroupAuthorizationFailed())
+    for group_ids in broker.groups.split_by_shard(one for one in request.groups if one not in described):
+        response = await broker.groups.ask(group_ids[0], DescribeGroupsRequest(group_ids), call)
+        assert isinstance(response, DescribeGroupsResponse)
+        for group in response.groups:
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
+            if call.api_version < _MESSAGES_SINCE:
+                group.error_message = None
+            described[group.group_id] = group
+    return DescribeGroupsResponse(groups=[described[group_id] for group_id in request.groups])
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    assert isinstance(call.message, DescribeGroupsRequest)
+    return DescribeGroupsResponse(groups=[describe_failure(group_id, error) for group_id in call.message.groups])

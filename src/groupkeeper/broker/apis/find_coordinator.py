@@ -1,0 +1,95 @@
+"""FindCoordinator (10): the node that coordinates a group, which is always this one."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.protocol.errors import (
+    ClusterAuthorizationFailed,
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    InvalidRequest,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+    error_for,
+)
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 10
+VERSIONS = (0, 6)
+
+_SEVERAL_KEYS_SINCE = 4
+_SHARE_SINCE = 6
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, FindCoordinatorRequest)
+    if call.api_version >= _SEVERAL_KEYS_SINCE:
+        return FindCoordinatorResponse(
+            coordinators=[_find(broker, call, request.key_type, key) for key in request.coordinator_keys]
+        )
+    found = _find(broker, call, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        # Apache Kafka names even the absence of an error, and says nothing in later versions.
+        error_message=error_for(found.error_code).message if found.error_code else "NONE",
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, FindCoordinatorRequest)
+    if call.api_version < _SEVERAL_KEYS_SINCE:
+        return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=-1, port=-1)
+    return FindCoordinatorResponse(coordinators=[_failure(key, error) for key in request.coordinator_keys])
+
+
+def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
+    try:
+        _check(broker, call, key_type, key)
+        if key_type != _GROUP or not broker.groups.ensure_topic():
+            # The topic is there now, for the next time (GP-07); the other coordinators are not served yet.
+            raise CoordinatorNotAvailable
+    except KafkaError as error:
+        return _failure(key, error)
+    node = broker.endpoint(call.listener)
+    return Coordinator(key, node.node_id, node.host, node.port, 0, "")
+
+
+def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
+    """Raises what the caller did wrong (GW-06)."""
+    if key_type == _GROUP:
+        if not may(broker, call, Operation.DESCRIBE, key):
+            raise GroupAuthorizationFailed
+    elif key_type == _TRANSACTION:
+        if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+            raise TransactionalIdAuthorizationFailed
+    elif key_type == _SHARE and call.api_version >= _SHARE_SINCE:
+        if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+            raise ClusterAuthorizationFailed
+        if not _is_share_key(key):
+            raise InvalidRequest
+    else:
+        raise InvalidRequest
+
+
+def _is_share_key(key: str) -> bool:
+    group_id, _, rest = key.partition(":")
+    topic_id, _, partition = rest.partition(":")
+    return bool(group_id and topic_id) and partition.isdecimal()
+
+
+def _failure(key: str, error: KafkaError) -> Coordinator:
+    return Coordinator(key, -1, "", -1, error.code, "")

@@ -1,0 +1,29 @@
+"""Heartbeat (12)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import ask
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.errors import NONE, CoordinatorLoadInProgress
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 12
+VERSIONS = (0, 4)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, HeartbeatRequest)
+    response = await ask(broker, call, Operation.READ, request.group_id, request)
+    assert isinstance(response, HeartbeatResponse)
+    if response.error_code == CoordinatorLoadInProgress.code:
+        # Nobody lost its place in a group that is still being read (GC-18).
+        return HeartbeatResponse(error_code=NONE)
+    return response

@@ -1,0 +1,29 @@
+"""JoinGroup (11)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import ask
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 11
+VERSIONS = (0, 9)
+
+_NULLABLE_PROTOCOL_NAME_SINCE = 7
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, JoinGroupRequest)
+    response = await ask(broker, call, Operation.READ, request.group_id, request)
+    assert isinstance(response, JoinGroupResponse)
+    if response.protocol_name is None and call.api_version < _NULLABLE_PROTOCOL_NAME_SINCE:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,34 @@
+"""ListGroups (16), KIP-518."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 16
+VERSIONS = (0, 5)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ListGroupsRequest)
+    groups: list[ListedGroup] = []
+    for shard in broker.groups.shards:
+        response = await shard.ask(request, call.api_version)
+        assert isinstance(response, ListGroupsResponse)
+        if response.error_code == CoordinatorLoadInProgress.code:
+            return response
+        # Any other error means that the partition isn't led here, so its groups are listed elsewhere (K518-14).
+        groups.extend(response.groups)
+    if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        groups = [group for group in groups if may(broker, call, Operation.DESCRIBE, group.group_id)]
+    return ListGroupsResponse(groups=groups)

@@ -1,0 +1,114 @@
+"""OffsetCommit (8)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.refusals import refuse_commit
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from groupkeeper.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 8
+VERSIONS = (2, 10)
+
+_TOPIC_IDS_SINCE = 10
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, OffsetCommitRequest)
+    if not may(broker, call, Operation.READ, request.group_id):
+        return refuse_commit(request, GroupAuthorizationFailed())
+    answers = _Answers()
+    accepted = []
+    for topic in request.topics:
+        try:
+            name = _resolve(broker, call, topic)
+        except KafkaError as error:
+            answers.add(topic.name, topic.topic_id, {one.partition_index: error.code for one in topic.partitions})
+            continue
+        known = [one for one in topic.partitions if broker.topics.partition(name, one.partition_index) is not None]
+        unknown = [one for one in topic.partitions if broker.topics.partition(name, one.partition_index) is None]
+        answers.add(name, topic.topic_id, {one.partition_index: UnknownTopicOrPartition.code for one in unknown})
+        if known:
+            accepted.append(OffsetCommitRequestTopic(name, topic.topic_id, known))
+    if accepted:
+        answers.merge(await _commit(broker, call, request, accepted))
+    return OffsetCommitResponse(topics=answers.topics())
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    assert isinstance(call.message, OffsetCommitRequest)
+    return refuse_commit(call.message, error)
+
+
+def _resolve(broker: Broker, call: Call, topic: OffsetCommitRequestTopic) -> str:
+    """The name of an existing topic that the caller may read (GO-02)."""
+    name = topic.name
+    if call.api_version >= _TOPIC_IDS_SINCE:
+        found = broker.topics.by_id(topic.topic_id)
+        if found is None:
+            raise UnknownTopicId
+        name = found.name
+    if not may_topic(broker, call, Operation.READ, name):
+        raise TopicAuthorizationFailed
+    if broker.topics.get(name) is None:
+        raise UnknownTopicOrPartition
+    return name
+
+
+async def _commit(
+    broker: Broker, call: Call, request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]
+) -> Sequence[OffsetCommitResponseTopic]:
+    accepted = OffsetCommitRequest(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        retention_time_ms=request.retention_time_ms,
+        topics=topics,
+    )
+    response = await broker.groups.ask(request.group_id, accepted, call)
+    assert isinstance(response, OffsetCommitResponse)
+    return response.topics
+
+
+class _Answers:
+    """The answer by topic: what was refused here first, then what the coordinator says, as Apache Kafka orders it."""
+
+    def __init__(self) -> None:
+        self._topics: dict[tuple[str, bytes], list[OffsetCommitResponsePartition]] = {}
+
+    def add(self, name: str, topic_id: bytes, code_by_partition: Mapping[int, int]) -> None:
+        if code_by_partition:
+            answers = [OffsetCommitResponsePartition(index, code) for index, code in code_by_partition.items()]
+            self._topics.setdefault((name, topic_id), []).extend(answers)
+
+    def merge(self, topics: Iterable[OffsetCommitResponseTopic]) -> None:
+        for topic in topics:
+            self._topics.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
+
+    def topics(self) -> list[OffsetCommitResponseTopic]:
+        return [
+            OffsetCommitResponseTopic(name, topic_id, partitions)
+            for (name, topic_id), partitions in self._topics.items()
+        ]

@@ -1,0 +1,164 @@
+"""OffsetFetch (9): committed offsets of groups, of named partitions or of all (KIP-88, KIP-709)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import ask, may_topic
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.errors import TopicAuthorizationFailed, UnknownTopicId
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 9
+VERSIONS = (1, 10)
+
+_GROUP_ERROR_SINCE = 2
+_SEVERAL_GROUPS_SINCE = 8
+_TOPIC_IDS_SINCE = 10
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, OffsetFetchRequest)
+    answers = [
+        await _fetch_group(broker, call, group, request.require_stable) for group in _groups(request, call.api_version)
+    ]
+    return _response(request, call.api_version, answers)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, OffsetFetchRequest)
+    groups = _groups(request, call.api_version)
+    answers = [OffsetFetchResponseGroup(group.group_id, error_code=error.code) for group in groups]
+    return _response(request, call.api_version, answers)
+
+
+def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
+    """The request as a list of groups, which it is from version 8 on."""
+    if version >= _SEVERAL_GROUPS_SINCE:
+        return list(request.groups)
+    topics = None
+    if request.topics is not None:
+        topics = [OffsetFetchRequestTopics(one.name, partition_indexes=one.partition_indexes) for one in request.topics]
+    return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
+
+
+async def _fetch_group(
+    broker: Broker, call: Call, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    allowed: list[OffsetFetchRequestTopics] | None = None
+    refused: list[OffsetFetchResponseTopics] = []
+    if group.topics is not None:
+        allowed, refused = _sort_topics(broker, call, group.topics)
+    asked = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, allowed)
+    request = OffsetFetchRequest(groups=[asked], require_stable=require_stable)
+    response = await ask(broker, call, Operation.DESCRIBE, group.group_id, request)
+    assert isinstance(response, OffsetFetchResponse)
+    answer = response.groups[0]
+    if answer.error_code:
+        return OffsetFetchResponseGroup(group.group_id, error_code=answer.error_code)
+    topics = list(answer.topics)
+    if group.topics is None:
+        topics = _visible_topics(broker, call, topics)
+    return OffsetFetchResponseGroup(group.group_id, topics + refused)
+
+
+def _sort_topics(
+    broker: Broker, call: Call, topics: Sequence[OffsetFetchRequestTopics]
+) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
+    """The topics to ask the coordinator for, and the answers for the others (K88-21, GO-32)."""
+    allowed: list[OffsetFetchRequestTopics] = []
+    refused: list[OffsetFetchResponseTopics] = []
+    for topic in topics:
+        name = topic.name
+        if call.api_version >= _TOPIC_IDS_SINCE:
+            found = broker.topics.by_id(topic.topic_id)
+            if found is None:
+                refused.append(_refused_topic(topic, UnknownTopicId.code))
+                continue
+            name = found.name
+        if may_topic(broker, call, Operation.DESCRIBE, name):
+            allowed.append(OffsetFetchRequestTopics(name, topic.topic_id, topic.partition_indexes))
+        else:
+            refused.append(_refused_topic(topic, TopicAuthorizationFailed.code))
+    return allowed, refused
+
+
+def _refused_topic(topic: OffsetFetchRequestTopics, error_code: int) -> OffsetFetchResponseTopics:
+    partitions = [OffsetFetchResponsePartitions(index, -1, -1, "", error_code) for index in topic.partition_indexes]
+    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
+
+
+def _visible_topics(
+    broker: Broker, call: Call, topics: Sequence[OffsetFetchResponseTopics]
+) -> list[OffsetFetchResponseTopics]:
+    """Of all topics of a group those the caller may see, with their ids where ids are spoken (K88-22, GO-32)."""
+    visible = []
+    for topic in topics:
+        if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
+            continue
+        if call.api_version < _TOPIC_IDS_SINCE:
+            visible.append(topic)
+            continue
+        found = broker.topics.get(topic.name)
+        if found is not None:
+            visible.append(OffsetFetchResponseTopics(topic.name, found.topic_id, topic.partitions))
+    return visible
+
+
+# --- versions
+
+
+def _response(
+    request: OffsetFetchRequest, version: int, answers: list[OffsetFetchResponseGroup]
+) -> OffsetFetchResponse:
+    if version >= _SEVERAL_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=answers)
+    (answer,) = answers
+    if version >= _GROUP_ERROR_SINCE or not answer.error_code:
+        return OffsetFetchResponse(
+            topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in answer.topics],
+            error_code=answer.error_code,
+        )
+    # Version 1 has nowhere to put a group's error but its partitions (K88-30).
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                topic.name,
+                [
+                    OffsetFetchResponsePartition(index, -1, -1, "", answer.error_code)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ]
+    )
+
+
+def _old_partitions(topic: OffsetFetchResponseTopics) -> list[OffsetFetchResponsePartition]:
+    return [
+        OffsetFetchResponsePartition(
+            one.partition_index, one.committed_offset, one.committed_leader_epoch, one.metadata, one.error_code
+        )
+        for one in topic.partitions
+    ]

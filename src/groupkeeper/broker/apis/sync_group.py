@@ -1,0 +1,31 @@
+"""SyncGroup (14)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import ask
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.errors import InconsistentGroupProtocol
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 14
+VERSIONS = (0, 5)
+
+_PROTOCOL_REQUIRED_SINCE = 5
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, SyncGroupRequest)
+    # GC-14: this comes before authorization.
+    if call.api_version >= _PROTOCOL_REQUIRED_SINCE and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(error_code=InconsistentGroupProtocol.code)
+    response = await ask(broker, call, Operation.READ, request.group_id, request)
+    assert isinstance(response, SyncGroupResponse)
+    return response

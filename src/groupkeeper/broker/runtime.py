@@ -1,0 +1,171 @@
+"""The group coordinators of the broker: one per partition of `__consumer_offsets`, found by group id."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from logging import getLogger
+
+from groupkeeper.broker.runtime_partitioning import partition_of_group
+from groupkeeper.broker.runtime_shard import Shard
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.result import Meter
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.protocol.errors import KafkaError, NotCoordinator
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.config import Config
+    from groupkeeper.broker.topics import Topic
+    from groupkeeper.protocol.primitives import Message
+
+_log = getLogger("groupkeeper.broker")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_PATIENCE_AT_START_S = 0.2
+
+
+class GroupRuntime:
+    """Starts and stops coordinators with the partitions of the offsets topic, and brings requests to them.
+
+    Attributes:
+        marks: counts of K496-60 since the start, over all partitions.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self.marks = dict.fromkeys(Meter, 0)
+        self._broker = broker
+        self._settings = coordinator_settings(broker.config)
+        self._shards: list[Shard] = []
+        self._loading: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Loads what the log holds. A long log goes on loading in the background; its groups answer 14 meanwhile."""
+        topics = self._broker.topics
+        topics.on_created(self._topic_created)
+        topics.on_changed(self._topic_changed)
+        topics.on_deleted(self._topic_deleted)
+        topic = topics.get(OFFSETS_TOPIC)
+        if topic is not None:
+            self._start_shards(topic)
+        if self._loading:
+            await asyncio.wait(self._loading, timeout=_PATIENCE_AT_START_S)
+
+    async def stop(self) -> None:
+        """Stops every coordinator; parked calls are answered."""
+        for task in self._loading:
+            task.cancel()
+        if self._loading:
+            await asyncio.wait(self._loading)
+        self._unload()
+
+    @property
+    def shards(self) -> Sequence[Shard]:
+        """The coordinators by partition; empty before the offsets topic exists."""
+        return self._shards
+
+    def ensure_topic(self) -> bool:
+        """Creates the offsets topic unless it is there; returns whether it was there (GP-07)."""
+        if self._shards:
+            return True
+        config = self._broker.config
+        self._broker.topics.create(
+            OFFSETS_TOPIC,
+            config.offsets_topic_num_partitions,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+        return False
+
+    def shard_of(self, group_id: str) -> Shard:
+        """The coordinator of a group. Raises `NotCoordinator` when there is no offsets topic."""
+        if not self._shards:
+            raise NotCoordinator
+        return self._shards[partition_of_group(group_id, len(self._shards))]
+
+    async def ask(self, group_id: str, request: Message, call: Call) -> Message:
+        """The answer of a group's coordinator; coordinator errors are answers too."""
+        try:
+            shard = self.shard_of(group_id)
+        except KafkaError as error:
+            return refuse(request, error)
+        return await shard.ask(
+            request,
+            call.api_version,
+            client_id=call.client_id or "",
+            client_host=call.client_host,
+            fresh_id=_random_uuid_text() if isinstance(request, JoinGroupRequest) else "",
+        )
+
+    def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
+        """Group ids that one coordinator can be asked for at once."""
+        count = len(self._shards) or 1
+        parts: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            parts.setdefault(partition_of_group(group_id, count), []).append(group_id)
+        return list(parts.values())
+
+    # --- partitions come and go
+
+    def _topic_created(self, topic: Topic) -> None:
+        if topic.name == OFFSETS_TOPIC:
+            self._start_shards(topic)
+
+    def _topic_changed(self, topic: Topic) -> None:
+        if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self._shards):
+            # Groups change their partition with the number of partitions: everything is found anew.
+            self._unload()
+            self._start_shards(topic)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        if topic.name == OFFSETS_TOPIC:
+            self._unload()
+            return
+        for shard in self._shards:
+            shard.remove_topics({topic.name: topic.topic_id})
+
+    def _start_shards(self, topic: Topic) -> None:
+        codec = self._broker.config.offsets_topic_compression_codec
+        for log in topic.partitions:
+            shard = Shard(log, self._settings, self._broker.now_ms, self.marks, codec)
+            self._shards.append(shard)
+            if log.log_end_offset == log.log_start_offset:
+                shard.begin()
+                continue
+            task = asyncio.get_running_loop().create_task(shard.load())
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+
+    def _unload(self) -> None:
+        shards, self._shards = self._shards, []
+        for shard in shards:
+            shard.unload()
+
+
+def coordinator_settings(config: Config) -> Settings:
+    """The broker's configuration as the coordinator takes it."""
+    return Settings(
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+    )
+
+
+def _random_uuid_text() -> str:
+    drawn = bytearray(os.urandom(16))
+    drawn[6] = (drawn[6] & 0x0F) | 0x40
+    drawn[8] = (drawn[8] & 0x3F) | 0x80
+    text = drawn.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

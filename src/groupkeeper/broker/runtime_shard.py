@@ -1,0 +1,155 @@
+"""One coordinator at work: its partition's log, its timers, and the calls that wait for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from logging import getLogger
+
+from groupkeeper.broker.runtime_log import append_records, batches_of, load_records, map_log_error
+from groupkeeper.broker.runtime_timers import TimerTable
+from groupkeeper.coordinator.coordinator import Coordinator
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.result import PARKED, Call
+from groupkeeper.coordinator.timers import Arm
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.coordinator.result import Meter, Result
+    from groupkeeper.coordinator.settings import Settings
+    from groupkeeper.coordinator.timers import TimerKey
+    from groupkeeper.protocol.primitives import Message
+
+_log = getLogger("groupkeeper.broker")
+
+_RECORDS_PER_TURN = 2_000
+
+
+class Shard:
+    """The coordinator of one partition of `__consumer_offsets`, driven as `groupkeeper.coordinator.result` says.
+
+    Everything between reading the state and having changed it is one plain call, so operations never mix; appends
+    reach the log before the call returns.
+
+    Attributes:
+        coordinator: the state machine.
+        is_loading: whether the log is still being replayed.
+        failure: None, or why the partition couldn't be loaded; it answers NOT_COORDINATOR then.
+    """
+
+    def __init__(
+        self, log: PartitionLog, settings: Settings, now_ms: Callable[[], int], marks: dict[Meter, int], codec: int = 0
+    ) -> None:
+        self.coordinator = Coordinator(settings)
+        self.is_loading = True
+        self.failure: str | None = None
+        self._log = log
+        self._codec = codec
+        self._now_ms = now_ms
+        self._marks = marks
+        self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
+        self._parked: dict[int, asyncio.Future[Message]] = {}
+        self._last_call_id = 0
+
+    @property
+    def parked_count(self) -> int:
+        """Calls that wait for an answer."""
+        return len(self._parked)
+
+    async def load(self) -> None:
+        """Replays the log, then starts the timers (GP-03, GP-04)."""
+        try:
+            since_turn = 0
+            for count in load_records(self._log, self.coordinator):
+                since_turn += count
+                if since_turn >= _RECORDS_PER_TURN:
+                    since_turn = 0
+                    await asyncio.sleep(0)
+        except (MalformedMessage, KafkaError) as error:
+            self.failure = str(error)
+            _log.error("%r: cannot load its groups: %s", self._log, error)
+        if self.failure is None:
+            self.begin()
+
+    def begin(self) -> None:
+        """Serves from now on; what the log holds is replayed."""
+        self.is_loading = False
+        now_ms = self._now_ms()
+        for result in self.coordinator.resume(now_ms):
+            self._settle(result, None, now_ms)
+
+    def require_active(self) -> None:
+        """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
+        if self.failure is not None:
+            raise NotCoordinator
+        if self.is_loading:
+            raise CoordinatorLoadInProgress
+
+    async def ask(
+        self, request: Message, version: int, *, client_id: str = "", client_host: str = "", fresh_id: str = ""
+    ) -> Message:
+        """The answer to a request; waits while it is parked."""
+        try:
+            self.require_active()
+        except KafkaError as error:
+            return refuse(request, error)
+        self._last_call_id += 1
+        call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id)
+        now_ms = self._now_ms()
+        response = self._settle(self.coordinator.handle(call, now_ms), call, now_ms)
+        if response is not None:
+            return response
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._parked[call.call_id] = answer
+        try:
+            return await answer
+        finally:
+            self._parked.pop(call.call_id, None)
+
+    def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        """Topics were deleted, by name with their id: drops their offsets (GO-76)."""
+        if not self.is_loading and self.failure is None:
+            self._settle(self.coordinator.remove_topics(topic_ids), None, self._now_ms())
+
+    def unload(self) -> None:
+        """Stops: timers end, parked calls are answered NOT_COORDINATOR (GP-05)."""
+        self.failure = "unloaded"
+        self._timers.clear()
+        self._release(self.coordinator.unload())
+
+    def _expire(self, timer: TimerKey) -> None:
+        now_ms = self._now_ms()
+        self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
+
+    def _settle(self, result: Result, cause: Call | TimerKey | None, now_ms: int) -> Message | None:
+        """Makes a result happen; returns the answer for its caller, None when it is parked or nobody asked."""
+        try:
+            for batch in batches_of(result):
+                first_offset = append_records(self._log, batch, now_ms, self._codec)
+                for offset, record in enumerate(batch, first_offset):
+                    self.coordinator.replay(record, offset)
+        except KafkaError as error:
+            _log.warning("%r: cannot append: %s", self._log, error)
+            result = self.coordinator.append_failed(cause, map_log_error(error), now_ms)
+            assert not result.records
+        for change in result.soft:
+            self.coordinator.apply(change)
+        for timer in result.timers:
+            if isinstance(timer, Arm):
+                self._timers.arm(timer.timer, timer.after_ms)
+            else:
+                self._timers.disarm(timer.timer)
+        for meter, count in result.marks:
+            self._marks[meter] += count
+        self._release(result)
+        return None if result.response is PARKED else result.response
+
+    def _release(self, result: Result) -> None:
+        for released in result.released:
+            answer = self._parked.get(released.call_id)
+            if answer is not None and not answer.done():
+                answer.set_result(released.response)
