@@ -25,17 +25,17 @@ def consume(broker: BackgroundBroker, topic: str, count: int) -> list[bytes]:
     return values
 
 
-def test_a_broker_of_ones_own(embedded_broker: BackgroundBroker) -> None:
-    produce(embedded_broker, "orders", 3)
-    assert consume(embedded_broker, "orders", 3) == [b"record 0", b"record 1", b"record 2"]
+def test_a_broker_of_ones_own(groupkeeper_broker: BackgroundBroker) -> None:
+    produce(groupkeeper_broker, "orders", 3)
+    assert consume(groupkeeper_broker, "orders", 3) == [b"record 0", b"record 1", b"record 2"]
 
 
 def test_a_broker_of_all_tests(
-    embedded_broker_session: BackgroundBroker, embedded_broker_properties: Mapping[str, str]
+    groupkeeper_session_broker: BackgroundBroker, groupkeeper_settings: Mapping[str, str]
 ) -> None:
-    assert embedded_broker_properties["group.initial.rebalance.delay.ms"] == "0"
-    produce(embedded_broker_session, "shared", 1)
-    assert consume(embedded_broker_session, "shared", 1) == [b"record 0"]
+    assert groupkeeper_settings["group.initial.rebalance.delay.ms"] == "0"
+    produce(groupkeeper_session_broker, "shared", 1)
+    assert consume(groupkeeper_session_broker, "shared", 1) == [b"record 0"]
 
 
 def test_a_restart_on_the_same_directory(tmp_path: Path) -> None:

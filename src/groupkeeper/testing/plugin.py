@@ -1,4 +1,4 @@
-"""pytest plugin shipped with the package: an embedded broker as a fixture.
+"""pytest plugin shipped with the package: an embedded broker as a fixture (docs/testing.md).
 
 Imports nothing heavy until a fixture is used, because every pytest run of an environment with groupkeeper loads it.
 """
@@ -15,24 +15,27 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def embedded_broker_properties() -> Mapping[str, str]:
-    """Settings of the brokers below, by Kafka's names; override it. By default groups don't wait for more members."""
+def groupkeeper_settings() -> Mapping[str, str]:
+    """Settings of the brokers below, by Kafka's names; override it in a conftest.py.
+
+    The default differs from Kafka's in one point: the first rebalance of a group doesn't wait three seconds.
+    """
     return {"group.initial.rebalance.delay.ms": "0"}
 
 
 @pytest.fixture
-def embedded_broker(embedded_broker_properties: Mapping[str, str]) -> Iterator[BackgroundBroker]:
-    """A broker of this test alone, on a free port, its logs in a temporary directory: see `bootstrap_servers`."""
+def groupkeeper_broker(groupkeeper_settings: Mapping[str, str]) -> Iterator[BackgroundBroker]:
+    """A broker of this test alone: empty at its begin, gone at its end; see `bootstrap_servers`."""
     from groupkeeper.testing.background import BackgroundBroker
 
-    with BackgroundBroker(properties=embedded_broker_properties) as broker:
+    with BackgroundBroker(properties=groupkeeper_settings) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def embedded_broker_session(embedded_broker_properties: Mapping[str, str]) -> Iterator[BackgroundBroker]:
-    """One broker for the tests of a whole run, which keep apart by the names of their topics and groups."""
+def groupkeeper_session_broker(groupkeeper_settings: Mapping[str, str]) -> Iterator[BackgroundBroker]:
+    """One broker for all tests of the session; they keep apart by the names of their topics and groups."""
     from groupkeeper.testing.background import BackgroundBroker
 
-    with BackgroundBroker(properties=embedded_broker_properties) as broker:
+    with BackgroundBroker(properties=groupkeeper_settings) as broker:
         yield broker
