@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TypeAlias
 
 from groupkeeper.coordinator.group_state import GroupState
@@ -20,9 +19,6 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """A member's assignment protocols by preference: (name, metadata)."""
-
-NOBODY: Mapping[str, Member] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -55,7 +51,7 @@ class Roster:
     generation: int = 0
     protocol_name: str | None = None
     leader_id: str | None = None
-    members: Mapping[str, Member] = NOBODY
+    members: Mapping[str, Member] = field(default_factory=lambda: NOBODY)
     subscribed_topics: frozenset[str] | None = None
     state_since_ms: int | None = None
     member_id_by_instance: Mapping[str, str] = field(default_factory=dict)
