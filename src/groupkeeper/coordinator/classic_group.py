@@ -51,7 +51,7 @@ class Roster:
     generation: int = 0
     protocol_name: str | None = None
     leader_id: str | None = None
-    members: Mapping[str, Member] = field(default_factory=lambda: NOBODY)
+    members: Mapping[str, Member] = field(default_factory=dict)
     subscribed_topics: frozenset[str] | None = None
     state_since_ms: int | None = None
     member_id_by_instance: Mapping[str, str] = field(default_factory=dict)
