@@ -1,0 +1,81 @@
+"""How the official tools read --bootstrap-server and --command-config, and what they say when those are wrong."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+
+from groupkeeper.cli.drop_in import ExecutionFailure
+from groupkeeper.cli.options import Options, UsageProblem
+from groupkeeper.cli.properties import BadEscape, BadValue, check_properties, read_properties
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+
+_ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
+
+NO_CLIENT = "Failed to create new KafkaAdminClient"
+
+
+def open_admin(options: Options, properties_option: str = "command-config") -> Admin:
+    """The admin client that the options ask for, not connected yet. Raises ExecutionFailure, UsageProblem."""
+    path = options.text(properties_option)
+    properties = _properties(path) if path is not None else {}
+    servers = bootstrap_servers(options.text("bootstrap-server") or "")
+    try:
+        properties = check_properties(properties)
+    except BadValue as problem:
+        raise ExecutionFailure(str(problem)) from None
+    _refuse_unfit(properties)
+    try:
+        return Admin(servers, properties=properties)
+    except ClientError as problem:
+        raise ExecutionFailure(NO_CLIENT) from problem
+
+
+def _properties(path: str) -> dict[str, str]:
+    try:
+        return read_properties(path or ".")
+    except FileNotFoundError:
+        raise ExecutionFailure(f"java.nio.file.NoSuchFileException: {path}") from None
+    except PermissionError:
+        raise ExecutionFailure(f"java.nio.file.AccessDeniedException: {path}") from None
+    except OSError as problem:
+        raise ExecutionFailure(f"java.io.IOException: {problem.strerror}") from None
+    except BadEscape as problem:
+        raise UsageProblem(str(problem)) from None
+
+
+def bootstrap_servers(text: str) -> str:
+    """The servers as ``host:port,…``. Raises ExecutionFailure when one isn't an address or none has one."""
+    text = text.strip()
+    parts = re.split(r"\s*,\s*", text) if text else []
+    if "" in parts:
+        raise ExecutionFailure("Configuration 'bootstrap.servers' values must not be empty.")
+    addresses = []
+    for part in parts:
+        match = _ADDRESS.fullmatch(part)
+        if match is None or int(match[2]) > 65535:
+            raise ExecutionFailure(NO_CLIENT)
+        if _has_address(match[1]):
+            host = match[1] or "localhost"
+            addresses.append(f"[{host}]:{match[2]}" if ":" in host else f"{host}:{match[2]}")
+    if not addresses:
+        raise ExecutionFailure(NO_CLIENT)
+    return ",".join(addresses)
+
+
+def _has_address(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host or "localhost", None)
+    except OSError:
+        return False
+    return True
+
+
+def _refuse_unfit(properties: Mapping[str, str]) -> None:
+    """Values that are right each by itself, but not together."""
+    api = int(properties.get("default.api.timeout.ms", 60000))
+    request = int(properties.get("request.timeout.ms", 30000))
+    if ("default.api.timeout.ms" in properties and api < request) or properties.get("bootstrap.controllers"):
+        raise ExecutionFailure(NO_CLIENT)

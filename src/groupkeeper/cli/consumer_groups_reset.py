@@ -1,0 +1,213 @@
+"""--reset-offsets of kafka-consumer-groups, one group at a time, with the official tool's warnings and refusals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli import java
+from groupkeeper.cli.drop_in import ExecutionFailure, failing, log_warning, say
+from groupkeeper.cli.options import UsageProblem, in_hash_order
+from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations import plan_csv
+from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
+from groupkeeper.operations.reset import (
+    Note,
+    NoteKind,
+    Plan,
+    Scenario,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+    ToPlan,
+    ToTime,
+    apply,
+    check_partitions,
+    committed_offsets,
+    partitions_of,
+    refuse_active,
+    resolve,
+)
+from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime, parse_duration
+from groupkeeper.protocol.errors import InvalidTopicException
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.kafka_consumer_groups import ConsumerGroups
+
+SCENARIOS = (
+    "to-offset",
+    "shift-by",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "from-file",
+)
+LOGGER = "org.apache.kafka.tools.OffsetsUtils"
+
+NewOffsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class GroupReset:
+    """Resets groups as the options say. Raises ExecutionFailure, UsageProblem and what operations refuse."""
+
+    def __init__(self, tool: ConsumerGroups) -> None:
+        self.admin = tool.admin
+        self.options = tool.options
+        self.timeout_ms = tool.timeout_ms
+        self.tool = tool
+
+    async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
+        """The new offsets of one group, committed if so asked; none for a group that is active (K122-73)."""
+        try:
+            with failing(java.wrapped):
+                refuse_active(group_id, described)
+        except GroupIsActive as problem:
+            say(f"\nError: {problem}\n")
+            return {}
+        partitions = await self._partitions(group_id)
+        with failing(java.wrapped):
+            await check_partitions(self.admin, partitions, timeout_ms=self.timeout_ms)
+        try:
+            plan = await self._plan(group_id, partitions)
+        except NoPlan as problem:
+            say(f"\nError: {problem}\n")
+            return {}
+        for note in plan.notes:
+            _tell(note)
+        offsets = {partition: OffsetAndMetadata(plan.offsets[partition].offset) for partition in sorted(plan.offsets)}
+        if self.options.has("execute") and not self.options.has("dry-run"):
+            await self._commit(Plan(group_id, offsets))
+        return offsets
+
+    def csv(self, plans: Mapping[str, NewOffsets]) -> str:
+        """The new offsets as --export prints them."""
+        offsets = [(group_id, {tp: offset.offset for tp, offset in plan.items()}) for group_id, plan in plans.items()]
+        return plan_csv.write(offsets, with_group=len(self.options.texts("group")) != 1) + "\n"
+
+    async def _partitions(self, group_id: str) -> Sequence[TopicPartition]:
+        if self.options.has("all-topics"):
+            return list(await self._committed(group_id))
+        if self.options.has("topic"):
+            with failing(java.message):
+                return await partitions_of(self.admin, self.options.texts("topic"), timeout_ms=self.timeout_ms)
+        if not self.options.has("from-file"):
+            raise UsageProblem("One of the reset scopes should be defined: --all-topics, --topic.")
+        return []
+
+    async def _committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        with failing(java.wrapped):
+            return await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
+
+    async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> Plan:
+        scenario = await self._scenario(group_id, partitions)
+        if isinstance(scenario, ToPlan):
+            await self._refuse_unlistable(scenario.offsets)
+            partitions = list(scenario.offsets)
+        elif len(set(partitions)) < len(partitions):
+            twice = next(partition for partition in partitions if partitions.count(partition) > 1)
+            raise ExecutionFailure(f"Duplicate key {twice}")
+        with failing(java.wrapped):
+            return await resolve(self.admin, group_id, partitions, scenario, timeout_ms=self.timeout_ms)
+
+    async def _scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
+        options = self.options
+        if options.has("to-offset"):
+            return ToOffset(self.tool.to_offsets[0])
+        if options.has("to-earliest"):
+            return ToEarliest()
+        if options.has("to-latest"):
+            return ToLatest()
+        if options.has("shift-by"):
+            return self._shift(partitions, await self._committed(group_id))
+        if options.has("to-datetime") or options.has("by-duration"):
+            return ToTime(self._time_ms())
+        if options.has("from-file"):
+            return self._from_file(group_id)
+        if options.has("to-current"):
+            return ToCurrent(clamp=False)
+        names = ", ".join(f"[{name}]" for name in in_hash_order(SCENARIOS))
+        raise UsageProblem(f"Option '[reset-offsets]' requires one of the following scenarios: [{names}]")
+
+    def _shift(self, partitions: Sequence[TopicPartition], committed: NewOffsets) -> Scenario:
+        """The shift by the official tool's arithmetic, which wraps around."""
+        shifted = {}
+        for partition in partitions:
+            if partition not in committed:
+                raise NothingCommitted(partition)
+            if partition in shifted:
+                raise ExecutionFailure(f"Duplicate key {partition}")
+            shifted[partition] = java.to_long(committed[partition].offset + (self.tool.shift_by or 0))
+        return ToPlan(shifted)
+
+    def _time_ms(self) -> int:
+        try:
+            if self.options.has("to-datetime"):
+                return parse_datetime(self.options.texts("to-datetime")[0])
+            return parse_duration(self.tool.by_duration or "").before_ms(time.time_ns())
+        except BadDatetime as problem:
+            raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
+        except BadDuration as problem:
+            raise ExecutionFailure(str(problem)) from None
+
+    def _from_file(self, group_id: str) -> Scenario:
+        path = self.options.texts("from-file")[0]
+        groups = self.options.texts("group")
+        try:
+            text = Path(path).read_text("utf-8", errors="replace") if path else ""
+        except OSError:
+            text = None
+        if text is None or not path:
+            raise ExecutionFailure(f"java.io.IOException: Unable to read file {path}")
+        try:
+            plans = plan_csv.read(text, groups[0] if len(groups) == 1 else None, fill_gaps=True)
+        except plan_csv.NegativeOffset:
+            raise UsageProblem("Invalid negative offset") from None
+        except plan_csv.BadPlan as problem:
+            raise ExecutionFailure(f"com.fasterxml.jackson.core.JsonProcessingException: {problem}") from None
+        if group_id not in plans:
+            raise NoPlan(group_id)
+        return ToPlan(plans[group_id])
+
+    async def _refuse_unlistable(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them."""
+        topics = list(dict.fromkeys(partition.topic for partition in offsets))
+        if not topics:
+            return
+        with failing(java.wrapped):
+            described = await self.admin.describe_topics(topics, timeout_ms=self.timeout_ms)
+        for partition in offsets:
+            failure = described.failed.get(partition.topic)
+            if failure is None:
+                continue
+            why = f"because metadata for topic `{partition.topic}` could not be found"
+            if isinstance(failure, InvalidTopicException):
+                why = f"due to invalid topic `{partition.topic}`"
+            raise ExecutionFailure(
+                java.wrapped(type(failure)(f"Failed to fetch metadata for partition {partition} {why}"))
+            )
+
+    async def _commit(self, plan: Plan) -> None:
+        with failing(java.message):
+            batch = await apply(self.admin, plan, timeout_ms=self.timeout_ms)
+        if batch.failed:
+            names = ", ".join(map(str, java.hash_order(batch.failed, java.partition_hash)))
+            raise ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")
+
+
+def _tell(note: Note) -> None:
+    """Say why an offset isn't the one that was asked for, where and as the official tool does."""
+    topic, partition = note.partition
+    if note.kind is NoteKind.NOTHING_LATER:
+        say(f"\nWarn: Partition {partition} from topic {topic} is empty. Falling back to latest known offset.\n")
+        return
+    beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LATEST else "lower than earliest"
+    log_warning(
+        f"New offset ({note.asked}) is {beyond} offset for topic partition {note.partition}. "
+        f"Value will be set to {note.used}",
+        LOGGER,
+    )

@@ -1,0 +1,104 @@
+"""What the commands with the names of official tools have in common: the way in, the way out, and the cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from groupkeeper.cli.options import OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.protocol.errors import KafkaError
+
+KAFKA_VERSION = "4.3.1"
+"""The release whose tools the drop-in commands equal."""
+
+
+class ExecutionFailure(Exception):
+    """The command could not be carried out. The text is what the official tool's exception says."""
+
+
+@contextmanager
+def failing(text_of: Callable[[Exception], str]) -> Iterator[None]:
+    """Turn what brokers and the client say into an ExecutionFailure with the text that the official tool gives it."""
+    try:
+        yield
+    except OperationRefused:
+        raise
+    except (KafkaError, ClientError) as error:
+        raise ExecutionFailure(text_of(error)) from error
+
+
+def say(text: str) -> None:
+    """Write to standard output."""
+    sys.stdout.write(text)
+
+
+def complain(text: str) -> None:
+    """Write to standard error, after what standard output has so far."""
+    sys.stdout.flush()
+    sys.stderr.write(text)
+
+
+def log_warning(text: str, logger: str) -> None:
+    """A warning as the official tools log it."""
+    time = datetime.now().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    complain(f"[{time}] WARN {text} ({logger})\n")
+
+
+def run_tool(
+    table: OptionTable,
+    arguments: Sequence[str] | None,
+    check: Callable[[Options], None],
+    execute: Callable[[Options], int],
+) -> int:
+    """Read the arguments, check them and execute; the result is the exit status.
+
+    Errors of the usage go to standard error, with the help when it may help, and exit with 1.
+    """
+    try:
+        status = _run(table, sys.argv[1:] if arguments is None else arguments, check, execute)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough. Nothing may be flushed again when Python exits.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _run(
+    table: OptionTable,
+    arguments: Sequence[str],
+    check: Callable[[Options], None],
+    execute: Callable[[Options], int],
+) -> int:
+    try:
+        options = table.parse(arguments)
+        if options.has("help"):
+            raise UsageProblem(table.purpose)
+        if options.has("version"):
+            say(f"{KAFKA_VERSION}\n")
+            return 0
+        check(options)
+    except OptionProblem as problem:
+        complain(f"{problem}\n")
+        return 1
+    except UsageProblem as problem:
+        return refuse_usage(table, str(problem))
+    try:
+        return execute(options)
+    except (UsageProblem, OptionProblem) as problem:
+        return refuse_usage(table, str(problem))
+
+
+def refuse_usage(table: OptionTable, text: str) -> int:
+    """Show what is wrong and the help; the exit status is 1."""
+    from groupkeeper.cli.help_text import render
+
+    complain(f"{text}\n{render(table)}")
+    return 1

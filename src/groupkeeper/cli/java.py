@@ -1,0 +1,147 @@
+"""What the official tools inherit from Java, and a replacement has to copy: numbers, widths, order, class names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.errors import BrokersNotFound, IllegalArgument, UnsupportedVersion
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+ERRORS = "org.apache.kafka.common.errors."
+
+K = TypeVar("K")
+
+
+def parse_number(text: str, largest: int) -> int | None:
+    """A decimal number as Integer.parseInt and Long.parseLong read it, None when it isn't one or doesn't fit."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal():
+        return None
+    number = int(text)
+    return number if -largest - 1 <= number <= largest else None
+
+
+def to_int(number: int) -> int:
+    """The low 32 bits as a signed number: Java's narrowing of a long."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def to_long(number: int) -> int:
+    """The low 64 bits as a signed number: what Java's long arithmetic leaves of it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def split(text: str, separator: str) -> list[str]:
+    """String.split: empty parts at the end are dropped, except that an empty text is one empty part."""
+    if not text:
+        return [""]
+    parts = text.split(separator)
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def trim(text: str) -> str:
+    """String.trim: everything up to a blank goes from both ends."""
+    start, end = 0, len(text)
+    while start < end and text[start] <= " ":
+        start += 1
+    while end > start and text[end - 1] <= " ":
+        end -= 1
+    return text[start:end]
+
+
+def width(text: str) -> int:
+    """Length in UTF-16 units, by which Java pads columns."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def sort_key(text: str) -> str | bytes:
+    """Sorts like String.compareTo. Keys of one sort are all of this function."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def string_hash(text: str) -> int:
+    """String.hashCode, as 32 bits."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    code = 0
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        code = (31 * code + low + 256 * high) & 0xFFFFFFFF
+    return code
+
+
+def partition_hash(partition: TopicPartition) -> int:
+    """TopicPartition.hashCode, as 32 bits."""
+    return (31 * (31 + partition.partition) + string_hash(partition.topic)) & 0xFFFFFFFF
+
+
+def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool = False) -> list[K]:
+    """The distinct keys in the order in which a java.util.HashMap gives them.
+
+    Which group a tool treats first decides which error it shows, and what was already done when it stops.
+    ``copied``: the map was made of another one, so that its table is just large enough.
+    """
+    distinct = list(dict.fromkeys(keys))
+    buckets = 1 if copied else 16
+    enough = int(len(distinct) / 0.75 + 1) if copied else len(distinct) / 0.75
+    while buckets < enough:
+        buckets *= 2
+
+    def bucket(key: K) -> int:
+        code = hash_of(key)
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(distinct, key=bucket)
+
+
+def group_order(group_ids: Iterable[str]) -> list[str]:
+    """The order in which the admin client's description of groups gives them."""
+    return hash_order(group_ids, string_hash, copied=True)
+
+
+def class_name(error: Exception) -> str:
+    """The Java class of an error, as it appears in messages."""
+    if isinstance(error, KafkaError):
+        return ERRORS + error.java_class
+    if isinstance(error, UnsupportedVersion):
+        return ERRORS + "UnsupportedVersionException"
+    if isinstance(error, IllegalArgument):
+        return "java.lang.IllegalArgumentException"
+    if isinstance(error, BrokersNotFound):
+        return "org.apache.kafka.common.KafkaException"
+    return ERRORS + "TimeoutException"
+
+
+def message(error: Exception) -> str:
+    """Throwable.getMessage. Where Apache's client adds nothing to its texts, neither does this."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, BrokersNotFound):
+        return text.partition(":")[0]
+    if isinstance(error, GroupAuthorizationFailed) and text.startswith("FindCoordinator"):
+        before, group_id, after = text.split("`", 1)[0], *text.split("`", 1)[1].rsplit("`", 1)
+        return f"{before}`CoordinatorKey(idValue='{group_id}', type=GROUP)`{after}"
+    return text
+
+
+def described(error: Exception) -> str:
+    """Throwable.toString, which is also the message of an exception that only wraps this one."""
+    return f"{class_name(error)}: {message(error)}"
+
+
+def wrapped(error: Exception) -> str:
+    """The message of a RuntimeException around the ExecutionException around this one."""
+    return "java.util.concurrent.ExecutionException: " + described(error)
+
+
+def kafka_name(error: Exception) -> str:
+    """Errors.forException(…).name()."""
+    if isinstance(error, KafkaError):
+        return error.name
+    if isinstance(error, UnsupportedVersion):
+        return "UNSUPPORTED_VERSION"
+    return "UNKNOWN_SERVER_ERROR" if isinstance(error, IllegalArgument) else "REQUEST_TIMED_OUT"

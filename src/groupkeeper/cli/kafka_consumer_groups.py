@@ -1,0 +1,247 @@
+"""kafka-consumer-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect.
+
+Its defects are kept: exit status 0 on failure, one failure hides all other groups, a reset drops metadata and leader
+epochs, a shift may overflow. ``groupkeeper groups`` is the better form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from groupkeeper.cli import groups_text, java
+from groupkeeper.cli.bootstrap import open_admin
+from groupkeeper.cli.consumer_groups_options import TABLE, check
+from groupkeeper.cli.drop_in import ExecutionFailure, complain, failing, run_tool, say
+from groupkeeper.cli.options import OptionProblem, Options, UsageProblem
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    GroupType,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, OperationRefused
+from groupkeeper.protocol.errors import KafkaError
+
+STATES = (
+    GroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE,
+    GroupState.STABLE,
+    GroupState.DEAD,
+    GroupState.EMPTY,
+    GroupState.ASSIGNING,
+    GroupState.RECONCILING,
+)
+TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; the result is the exit status."""
+    return run_tool(TABLE, arguments, lambda options: check(options, lambda text: complain(f"{text}\n")), execute)
+
+
+def execute(options: Options) -> int:
+    """Carry out the one action that was asked for. Raises UsageProblem, SeveralArguments."""
+    if options.has("validate-regex"):
+        say(regex_verdict(options.text("validate-regex") or ""))
+        return 0
+    try:
+        asyncio.run(_execute(options))
+    except (BadTopicArgument, NothingCommitted) as problem:
+        raise UsageProblem(str(problem)) from None
+    except (ExecutionFailure, OperationRefused, OptionProblem) as problem:
+        say(f"\nError: Executing consumer group command failed due to {problem}\n")
+    return 0
+
+
+def regex_verdict(pattern: str) -> str:
+    """What --validate-regex says of a pattern (K122-81)."""
+    from groupkeeper.operations.re2_syntax import BadPattern, check_pattern
+
+    try:
+        check_pattern(pattern)
+    except BadPattern as problem:
+        return f"The regular expression `{pattern}` is invalid: {problem}.\n"
+    return f"The regular expression `{pattern}` is valid.\n"
+
+
+async def _execute(options: Options) -> None:
+    admin = open_admin(options)
+    try:
+        tool = ConsumerGroups(admin, options)
+        if options.has("list"):
+            await tool.list()
+        elif options.has("describe"):
+            await tool.describe()
+        elif options.has("delete"):
+            await tool.delete()
+        elif options.has("reset-offsets"):
+            await tool.reset_offsets()
+        else:
+            await tool.delete_offsets()
+    finally:
+        await admin.close()
+
+
+class ConsumerGroups:
+    """The actions. Each prints its result, or raises ExecutionFailure or UsageProblem with nothing printed.
+
+    Creating it converts the options' values in the official tool's order, whether the action needs them or not.
+    """
+
+    def __init__(self, admin: Admin, options: Options) -> None:
+        self.admin = admin
+        self.options = options
+        self.to_offsets = options.numbers("to-offset")
+        self.by_duration = options.text("by-duration")
+        self.shift_by = options.number("shift-by")
+        self.timeout_ms = max(java.to_int(options.number("timeout") or 0), 0)
+
+    async def list(self) -> None:
+        """--list, with or without --state and --type."""
+        types = self.options.has("type")
+        states = self.options.has("state")
+        if not types and not states:
+            say("".join(f"{group_id}\n" for group_id in await self.all_group_ids()))
+            return
+        wanted_types = types_of(self.options.text("type") or "")
+        wanted_states = states_of(self.options.text("state") or "")
+        with failing(java.described):
+            listings = await self.admin.list_groups(
+                states=wanted_states,
+                types=wanted_types,
+                protocol_types=("", "consumer"),
+                timeout_ms=self.timeout_ms,
+            )
+            groups = list(listings.all().values())
+        say(groups_text.listing(groups, types=types, states=states))
+
+    async def all_group_ids(self) -> Sequence[str]:
+        """The ids of all consumer groups."""
+        with failing(java.wrapped):
+            listings = await self.admin.list_groups(
+                types=TYPES, protocol_types=("", "consumer"), timeout_ms=self.timeout_ms
+            )
+            return list(listings.all())
+
+    async def group_ids(self) -> Sequence[str]:
+        """The groups to act on."""
+        return await self.all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
+
+    async def describe_groups(self, group_ids: Sequence[str]) -> Batch[str, ConsumerGroupDescription]:
+        """The groups' descriptions; when nobody could be asked, that failure for each of them."""
+        try:
+            return await self.admin.describe_consumer_groups(group_ids, timeout_ms=self.timeout_ms)
+        except (KafkaError, ClientError) as failure:
+            return Batch({}, dict.fromkeys(group_ids, failure))
+
+    async def describe(self) -> None:
+        """--describe: nothing is printed unless every group can be described."""
+        group_ids = await self.group_ids()
+        described = await self.describe_groups(group_ids)
+        with failing(java.described):
+            for group_id in java.group_order(group_ids):
+                if group_id in described.failed:
+                    raise described.failed[group_id]
+        groups = sorted(described.done.values(), key=lambda group: java.sort_key(group.group_id))
+        verbose = self.options.has("verbose")
+        if self.options.has("members"):
+            for group in groups:
+                if check_state(group):
+                    complain(groups_text.remark(group.group_id, group.group_state))
+                say(groups_text.members(group, verbose=verbose))
+        elif self.options.has("state"):
+            for group in groups:
+                if check_state(group):
+                    complain(groups_text.remark(group.group_id, group.group_state))
+                    say(groups_text.state(group, verbose=verbose))
+        else:
+            await self.describe_offsets(groups, verbose=verbose)
+
+    async def describe_offsets(self, groups: Sequence[ConsumerGroupDescription], *, verbose: bool) -> None:
+        """The tables of offsets of groups that are described already."""
+        from groupkeeper.operations.describe import describe_offsets
+        from groupkeeper.protocol.errors import LeaderNotAvailable
+
+        with failing(java.wrapped):
+            batch = await describe_offsets(self.admin, groups, timeout_ms=self.timeout_ms)
+            for group_id in java.group_order(group.group_id for group in groups):
+                for row in batch.result(group_id).rows:
+                    if row.failure is not None and not isinstance(row.failure, LeaderNotAvailable):
+                        raise row.failure
+        for group in groups:
+            if check_state(group):
+                complain(groups_text.remark(group.group_id, group.group_state))
+                if batch.done[group.group_id].rows:
+                    say(groups_text.offsets(batch.done[group.group_id], verbose=verbose))
+
+    async def delete(self) -> None:
+        """--delete."""
+        group_ids = await self.group_ids()
+        failed: Mapping[str, Failure]
+        try:
+            batch = await self.admin.delete_consumer_groups(group_ids, timeout_ms=self.timeout_ms)
+            deleted, failed = list(batch.done), batch.failed
+        except (KafkaError, ClientError) as failure:
+            deleted, failed = [], dict.fromkeys(group_ids, failure)
+        say(groups_text.deleted_groups(deleted, {group_id: java.described(why) for group_id, why in failed.items()}))
+
+    async def delete_offsets(self) -> None:
+        """--delete-offsets: a verdict on the whole, then a table of the partitions."""
+        from groupkeeper.operations.delete import delete_offsets
+
+        group_id = self.options.text("group") or ""
+        deleted = await delete_offsets(self.admin, group_id, self.options.texts("topic"), timeout_ms=self.timeout_ms)
+        say(groups_text.deletion_verdict(group_id, deleted.failure))
+        outcomes: dict[tuple[str, int], str | None] = {
+            (topic, -1): java.described(e) for topic, e in deleted.topics.items()
+        }
+        for partition, why in deleted.partitions.items():
+            outcomes[partition] = None if why is None else java.described(why)
+        say(groups_text.deleted_offsets(outcomes))
+
+    async def reset_offsets(self) -> None:
+        """--reset-offsets: the groups one after the other; a failure leaves those done before as they are."""
+        from groupkeeper.cli.consumer_groups_reset import GroupReset
+
+        group_ids = await self.group_ids()
+        described = await self.describe_groups(group_ids)
+        reset = GroupReset(self)
+        plans: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        for group_id in java.group_order(group_ids):
+            plans[group_id] = await reset.run(group_id, described)
+        if self.options.has("export"):
+            say(reset.csv(plans))
+        else:
+            say(groups_text.new_offsets(plans))
+
+
+def check_state(group: ConsumerGroupDescription) -> bool:
+    """Whether the group can be shown. A dead one is complained about; raises ExecutionFailure for an unknown state."""
+    if group.group_state is GroupState.DEAD:
+        say(f"\nError: Consumer group '{group.group_id}' does not exist.\n")
+        return False
+    if group.group_state not in STATES:
+        raise ExecutionFailure(f"Expected a valid consumer group state, but found '{group.group_state}'.")
+    return True
+
+
+def states_of(text: str) -> Sequence[GroupState]:
+    """The states of a list separated by commas. Raises UsageProblem (K518-43)."""
+    states = [GroupState.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
+    if not set(states) <= set(STATES):
+        raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(map(str, STATES))}")
+    return states
+
+
+def types_of(text: str) -> Sequence[GroupType]:
+    """The types of a list separated by commas. Raises UsageProblem (K518-43)."""
+    types = [GroupType.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
+    if not set(types) <= set(TYPES):
+        raise UsageProblem(f"Invalid types list '{text}'. Valid types are: {', '.join(map(str, TYPES))}")
+    return types

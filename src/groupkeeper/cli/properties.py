@@ -1,0 +1,166 @@
+"""Files of Java properties, and the rules of Kafka's admin client for the values in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from groupkeeper.cli.java import INT_MAX, LONG_MAX, parse_number, trim
+
+
+class BadEscape(ValueError):
+    r"""A ``\u`` without four hexadecimal digits."""
+
+
+class BadValue(ValueError):
+    """A property whose value its rule doesn't allow. The text is Kafka's."""
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The properties of a file, the last one of a name wins. Raises OSError, BadEscape."""
+    properties: dict[str, str] = {}
+    for line in _logical_lines(Path(path).read_text("latin-1")):
+        key, value = _split(line)
+        properties[_unescape(key)] = _unescape(value)
+    return properties
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and blank ones; a backslash at the end of a line joins the next to it."""
+    joined = ""
+    for line in re.split(r"\r\n|[\r\n]", text):
+        line = line.lstrip(" \t\f")
+        if not joined and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            joined += line[:-1]
+            continue
+        yield joined + line
+        joined = ""
+    if joined:
+        yield joined
+
+
+def _split(line: str) -> tuple[str, str]:
+    """The name, which ends at the first ``=``, ``:`` or blank that isn't escaped, and the value."""
+    match = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", line, re.DOTALL)
+    assert match is not None
+    return match[1], line[match.end() :]
+
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _unescape(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        code = match[1]
+        if code != "u":
+            return _ESCAPES.get(code, code)
+        digits = text[match.end() : match.end() + 4]
+        if len(digits) < 4 or not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+            raise BadEscape("Malformed \\uxxxx encoding.")
+        return chr(int(digits, 16)) + "\0"
+
+    if "\\" not in text:
+        return text
+    return re.sub(r"\0[0-9a-fA-F]{4}", "", re.sub(r"\\(.)", replace, text, flags=re.DOTALL))
+
+
+class Rule(NamedTuple):
+    """What a value must be: its type, and for numbers the least and the greatest, for texts the ones allowed."""
+
+    type: str
+    least: float | None = None
+    greatest: float | None = None
+    allowed: tuple[str, ...] = ()
+    any_case: bool = False
+
+
+_NOT_NEGATIVE = Rule("LONG", 0)
+
+# The rules of Kafka's AdminClientConfig that can refuse a value, in the order in which it checks them.
+ADMIN_RULES: Mapping[str, Rule] = {
+    "metadata.max.age.ms": _NOT_NEGATIVE,
+    "send.buffer.bytes": Rule("INT", -1),
+    "receive.buffer.bytes": Rule("INT", -1),
+    "reconnect.backoff.ms": _NOT_NEGATIVE,
+    "reconnect.backoff.max.ms": _NOT_NEGATIVE,
+    "retry.backoff.ms": _NOT_NEGATIVE,
+    "retry.backoff.max.ms": _NOT_NEGATIVE,
+    "enable.metrics.push": Rule("BOOLEAN"),
+    "request.timeout.ms": Rule("INT", 0),
+    "socket.connection.setup.timeout.ms": Rule("LONG"),
+    "socket.connection.setup.timeout.max.ms": Rule("LONG"),
+    "connections.max.idle.ms": Rule("LONG"),
+    "retries": Rule("INT", 0, INT_MAX),
+    "default.api.timeout.ms": Rule("INT", 0),
+    "metrics.sample.window.ms": _NOT_NEGATIVE,
+    "metrics.num.samples": Rule("INT", 1),
+    "metrics.recording.level": Rule("STRING", allowed=("INFO", "DEBUG", "TRACE")),
+    "client.dns.lookup": Rule("STRING", allowed=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+    "security.protocol": Rule("STRING", allowed=("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL"), any_case=True),
+    "sasl.kerberos.ticket.renew.window.factor": Rule("DOUBLE"),
+    "sasl.kerberos.ticket.renew.jitter": Rule("DOUBLE"),
+    "sasl.kerberos.min.time.before.relogin": Rule("LONG"),
+    "sasl.login.refresh.window.factor": Rule("DOUBLE", 0.5, 1.0),
+    "sasl.login.refresh.window.jitter": Rule("DOUBLE", 0.0, 0.25),
+    "sasl.login.refresh.min.period.seconds": Rule("SHORT", 0, 900),
+    "sasl.login.refresh.buffer.seconds": Rule("SHORT", 0, 3600),
+    "sasl.login.connect.timeout.ms": Rule("INT"),
+    "sasl.login.read.timeout.ms": Rule("INT"),
+    "sasl.login.retry.backoff.max.ms": Rule("LONG"),
+    "sasl.login.retry.backoff.ms": Rule("LONG"),
+    "sasl.oauthbearer.assertion.algorithm": Rule("STRING", allowed=("ES256", "RS256"), any_case=True),
+    "sasl.oauthbearer.assertion.claim.exp.seconds": Rule("INT", 0, 86400),
+    "sasl.oauthbearer.assertion.claim.jti.include": Rule("BOOLEAN"),
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": Rule("INT", 0, 3600),
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": Rule("LONG"),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": Rule("LONG"),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": Rule("LONG"),
+    "sasl.oauthbearer.clock.skew.seconds": Rule("INT"),
+    "sasl.oauthbearer.header.urlencode": Rule("BOOLEAN"),
+    "metadata.recovery.strategy": Rule("STRING", allowed=("NONE", "REBOOTSTRAP"), any_case=True),
+    "metadata.recovery.rebootstrap.trigger.ms": _NOT_NEGATIVE,
+}
+
+_INTEGERS = {"INT": INT_MAX, "LONG": LONG_MAX, "SHORT": 2**15 - 1}
+
+
+def check_properties(properties: Mapping[str, str], rules: Mapping[str, Rule] = ADMIN_RULES) -> dict[str, str]:
+    """The properties with blanks around the values taken off. Raises BadValue for the first that isn't right."""
+    checked = {name: trim(value) if name in rules else value for name, value in properties.items()}
+    for name, rule in rules.items():
+        if name in checked:
+            problem = _problem(checked[name], rule)
+            if problem is not None:
+                raise BadValue(f"Invalid value {checked[name]} for configuration {name}: {problem}")
+    return checked
+
+
+def _problem(text: str, rule: Rule) -> str | None:
+    if rule.type == "BOOLEAN":
+        return None if text.lower() in ("true", "false") else "Expected value to be either true or false"
+    if rule.type == "STRING":
+        texts = [each.upper() for each in rule.allowed] if rule.any_case else rule.allowed
+        if (text.upper() if rule.any_case else text) in texts:
+            return None
+        case = " (case insensitive)" if rule.any_case else ""
+        return f"String must be one of{case}: {', '.join(rule.allowed)}"
+    number: float | None
+    if rule.type == "DOUBLE":
+        try:
+            number = float(text)
+        except ValueError:
+            number = None
+    else:
+        number = parse_number(text, _INTEGERS[rule.type])
+    if number is None:
+        return f"Not a number of type {rule.type}"
+    if rule.least is not None and number < rule.least:
+        return f"Value must be at least {rule.least}"
+    if rule.greatest is not None and number > rule.greatest:
+        return f"Value must be no more than {rule.greatest}"
+    return None

@@ -1,0 +1,143 @@
+"""Reset plans as CSV (K122-72, K122-80): ``topic,partition,offset`` of one group, or with the group in front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from groupkeeper.client.admin.types import TopicPartition
+
+Plans = dict[str, dict[TopicPartition, int]]
+"""Offsets by partition by group id."""
+
+_INT = range(-(2**31), 2**31)
+_LONG = range(-(2**63), 2**63)
+
+_LONGEST_UNQUOTED = 24
+_SMALLEST_UNQUOTED = "-"
+
+
+class BadPlan(ValueError):
+    """Not a plan. The text says what is wrong, and in which line."""
+
+
+class NegativeOffset(BadPlan):
+    """A plan with an offset below zero."""
+
+
+def read(text: str, only_group: str | None = None, *, fill_gaps: bool = False) -> Plans:
+    """The plans in a CSV text, in its order; a partition that is given twice has the last offset.
+
+    ``only_group``: the lines have three fields and are all of this group, unless the first line has four.
+    ``fill_gaps``: fields that are missing or empty are read as 0, and as "" for names, which is what Kafka's tool
+    does; otherwise they are refused. Raises BadPlan.
+    """
+    lines = text.split("\n")
+    if text:
+        while lines and not lines[-1]:
+            lines.pop()
+    elif not fill_gaps:
+        lines = []
+    if only_group is not None and lines and not _reads_as(lines[0], 3, fill_gaps):
+        only_group = None
+    plans: Plans = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            _add(plans, line, only_group, fill_gaps)
+        except ValueError as problem:
+            kind = NegativeOffset if isinstance(problem, NegativeOffset) else BadPlan
+            raise kind(f"line {number}: {problem}") from None
+    return plans
+
+
+def write(plans: Iterable[tuple[str, Mapping[TopicPartition, int]]], *, with_group: bool) -> str:
+    """The CSV text of plans, in the order given. Every line ends with a line feed."""
+    lines = []
+    for group_id, offsets in plans:
+        front = f"{_quoted(group_id)}," if with_group else ""
+        for (topic, partition), offset in offsets.items():
+            lines.append(f"{front}{_quoted(topic)},{partition},{offset}\n")
+    return "".join(lines)
+
+
+def fields(line: str) -> list[str]:
+    """The fields of one line. A field in quotes may hold commas, and quotes when they are doubled. Raises BadPlan."""
+    found: list[str] = []
+    at = 0
+    while True:
+        if line.startswith('"', at):
+            field, at = _quoted_field(line, at + 1)
+        else:
+            ends = [end for end in (line.find(",", at), line.find("\r", at)) if end >= 0]
+            end = min(ends, default=len(line))
+            field, at = line[at:end], end
+        found.append(field)
+        if not line.startswith(",", at):
+            return found
+        at += 1
+
+
+def _quoted_field(line: str, at: int) -> tuple[str, int]:
+    parts = []
+    while True:
+        end = line.find('"', at)
+        if end < 0:
+            raise BadPlan("a quote is not closed")
+        parts.append(line[at:end])
+        at = end + 1
+        if not line.startswith('"', at):
+            break
+        parts.append('"')
+        at += 1
+    while at < len(line) and line[at] <= " " and line[at] != "\r":
+        at += 1
+    if at < len(line) and line[at] not in ",\r":
+        raise BadPlan("text follows a closing quote")
+    return "".join(parts), at
+
+
+def _quoted(text: str) -> str:
+    if len(text) > _LONGEST_UNQUOTED or any(letter < _SMALLEST_UNQUOTED for letter in text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _reads_as(line: str, count: int, fill_gaps: bool) -> bool:
+    try:
+        names = _named_fields(line, count, fill_gaps)
+        _number(names[-2], _INT, fill_gaps)
+        _number(names[-1], _LONG, fill_gaps)
+    except BadPlan:
+        return False
+    return True
+
+
+def _add(plans: Plans, line: str, only_group: str | None, fill_gaps: bool) -> None:
+    *names, partition_text, offset_text = _named_fields(line, 3 if only_group is not None else 4, fill_gaps)
+    partition = TopicPartition(names[-1], _number(partition_text, _INT, fill_gaps))
+    offset = _number(offset_text, _LONG, fill_gaps)
+    if offset < 0:
+        raise NegativeOffset("an offset is negative")
+    plans.setdefault(names[0] if only_group is None else only_group, {})[partition] = offset
+
+
+def _named_fields(line: str, count: int, fill_gaps: bool) -> list[str]:
+    if not line:
+        raise BadPlan("the line is empty")
+    found = fields(line)
+    if len(found) == count + 1 and not found[-1]:
+        found.pop()  # a comma at the end of the line
+    if len(found) > count:
+        raise BadPlan(f"{len(found)} fields, expected {count}")
+    if len(found) < count and not fill_gaps:
+        raise BadPlan(f"{len(found)} fields, expected {count}")
+    return found + [""] * (count - len(found))
+
+
+def _number(text: str, allowed: range, fill_gaps: bool) -> int:
+    text = text.strip()
+    if fill_gaps and text in ("", "null"):
+        return 0
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal() or int(text) not in allowed:
+        raise BadPlan(f"{text!r} is not a number of the right size")
+    return int(text)

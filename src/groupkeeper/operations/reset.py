@@ -1,0 +1,294 @@
+"""Reset committed offsets: find the new ones, then commit them (K122-70 and following).
+
+A scenario says where to; ``resolve`` asks the cluster for what the scenario needs and makes a plan, which changes
+nothing; ``apply`` commits a plan. The arithmetic, ``plan_offsets``, is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    GroupState,
+    ListedOffset,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicDescription,
+    TopicPartition,
+)
+from groupkeeper.operations.errors import (
+    BadTopicArgument,
+    GroupIsActive,
+    NothingCommitted,
+    PartitionsLeaderless,
+    PartitionsMissing,
+)
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+
+class ToEarliest(NamedTuple):
+    """The log start offset."""
+
+
+class ToLatest(NamedTuple):
+    """The log end offset."""
+
+
+class ToCurrent(NamedTuple):
+    """The committed offset, or the log end where there is none (K122-78).
+
+    ``clamp``: a committed offset that the log doesn't hold (any more) becomes the nearer end.
+    """
+
+    clamp: bool = True
+
+
+class ToTime(NamedTuple):
+    """The first record with a timestamp ≥ ``timestamp_ms``, or the log end where there is none."""
+
+    timestamp_ms: int
+
+
+class ToOffset(NamedTuple):
+    """One offset for every partition, or the nearer end of the log where it is outside (K122-76)."""
+
+    offset: int
+
+
+class ShiftBy(NamedTuple):
+    """So many records on from the committed offset, back when negative, but not beyond the log (K122-77)."""
+
+    records: int
+
+
+class ToPlan(NamedTuple):
+    """An offset for each partition, or the nearer end of the log where it is outside (K122-76)."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+Scenario = ToEarliest | ToLatest | ToCurrent | ToTime | ToOffset | ShiftBy | ToPlan
+
+
+class NoteKind(Enum):
+    """Why a planned offset isn't the one that was asked for."""
+
+    ABOVE_LATEST = "above the log end"
+    BELOW_EARLIEST = "below the log start"
+    NOTHING_LATER = "no record from that time on"
+
+
+class Note(NamedTuple):
+    """``asked`` is the offset, or the time in ms, that was asked for; ``used`` the offset that is planned instead."""
+
+    kind: NoteKind
+    partition: TopicPartition
+    asked: int
+    used: int
+
+
+class Plan(NamedTuple):
+    """The new offsets of a group, by partition, and what is remarkable about them. Nothing is changed yet."""
+
+    group_id: str
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    notes: tuple[Note, ...] = ()
+
+
+class Facts(NamedTuple):
+    """What the cluster says about the partitions of a plan: as much of it as the scenario needs."""
+
+    earliest: Mapping[TopicPartition, int] = {}
+    latest: Mapping[TopicPartition, int] = {}
+    found: Mapping[TopicPartition, ListedOffset] = {}
+    committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
+
+
+INACTIVE = (GroupState.EMPTY, GroupState.DEAD)
+
+
+def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
+    """``orders`` (None: all of its partitions) or ``orders:0,1,2`` (K496-51). Raises BadTopicArgument."""
+    if ":" not in argument:
+        return argument, None
+    parts = argument.rstrip(":").split(":")
+    if len(parts) != 2:
+        raise BadTopicArgument(f"Invalid topic arg '{argument}', expected topic name and partitions")
+    topic, numbers = parts
+    partitions = []
+    for number in numbers.rstrip(",").split(",") if numbers.strip(",") else []:
+        digits = number[1:] if number[:1] in ("+", "-") else number
+        if not digits.isdecimal() or not -(2**31) <= int(number) < 2**31:
+            raise BadTopicArgument(f"Invalid partition '{number}' specified in topic arg '{argument}''")
+        partitions.append(int(number))
+    return topic, partitions
+
+
+async def partitions_of(
+    admin: Admin, arguments: Sequence[str], *, timeout_ms: int | None = None
+) -> list[TopicPartition]:
+    """The partitions that topic arguments stand for; those named by number come first and aren't looked up.
+
+    Raises BadTopicArgument, and the failure of the first whole topic that cannot be described.
+    """
+    parsed = [parse_topic_argument(argument) for argument in arguments]
+    named = [TopicPartition(topic, n) for topic, numbers in parsed if numbers is not None for n in numbers]
+    topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
+    if topics:
+        described = (await admin.describe_topics(topics, timeout_ms=timeout_ms)).all()
+        named += [TopicPartition(topic, p.partition) for topic in topics for p in described[topic].partitions]
+    return named
+
+
+async def check_partitions(
+    admin: Admin, partitions: Sequence[TopicPartition], *, timeout_ms: int | None = None
+) -> None:
+    """Refuse partitions that don't exist or have no leader (K122-75).
+
+    Raises PartitionsMissing, PartitionsLeaderless, and the failure of the first topic that cannot be described.
+    """
+    topics = list(dict.fromkeys(partition.topic for partition in partitions))
+    if topics:
+        described = (await admin.describe_topics(topics, timeout_ms=timeout_ms)).all()
+        refuse_unusable(partitions, described)
+
+
+def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str, TopicDescription]) -> None:
+    """Raise PartitionsMissing or PartitionsLeaderless when some of the partitions are so."""
+    has_leader = {
+        TopicPartition(topic.name, partition.partition): partition.leader is not None
+        for topic in described.values()
+        for partition in topic.partitions
+    }
+    missing = [partition for partition in partitions if partition not in has_leader]
+    if missing:
+        raise PartitionsMissing(missing)
+    leaderless = [partition for partition in partitions if not has_leader[partition]]
+    if leaderless:
+        raise PartitionsLeaderless(leaderless)
+
+
+async def committed_offsets(
+    admin: Admin, group_id: str, *, timeout_ms: int | None = None
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """All committed offsets of one group. Raises what the coordinator refuses."""
+    batch = await admin.list_consumer_group_offsets({group_id: None}, timeout_ms=timeout_ms)
+    offsets = batch.result(group_id).done
+    return {partition: offset for partition, offset in offsets.items() if offset is not None}
+
+
+async def resolve(
+    admin: Admin,
+    group_id: str,
+    partitions: Iterable[TopicPartition],
+    scenario: Scenario,
+    *,
+    timeout_ms: int | None = None,
+) -> Plan:
+    """Find the new offsets of existing partitions. Metadata and leader epochs of the group's commits are kept.
+
+    Raises NothingCommitted, and the first failure of an answer that the plan needs.
+    """
+    wanted = list(dict.fromkeys(partitions))
+    committed = await committed_offsets(admin, group_id, timeout_ms=timeout_ms)
+
+    async def listed(spec: OffsetSpec, some: Iterable[TopicPartition] = wanted) -> dict[TopicPartition, ListedOffset]:
+        specs = dict.fromkeys(some, spec)
+        return (await admin.list_offsets(specs, timeout_ms=timeout_ms)).all() if specs else {}
+
+    facts = Facts(committed=committed)
+    if isinstance(scenario, ToEarliest | ToOffset | ShiftBy | ToPlan | ToCurrent):
+        needs_earliest = not isinstance(scenario, ToCurrent) or scenario.clamp
+        facts = facts._replace(earliest=_plain(await listed(OffsetSpec.earliest()))) if needs_earliest else facts
+    if isinstance(scenario, ToTime):
+        facts = facts._replace(found=await listed(OffsetSpec(scenario.timestamp_ms)))
+        later = [partition for partition, offset in facts.found.items() if offset.offset < 0]
+        facts = facts._replace(latest=_plain(await listed(OffsetSpec.latest(), later)))
+    elif not isinstance(scenario, ToEarliest):
+        facts = facts._replace(latest=_plain(await listed(OffsetSpec.latest())))
+    return plan_offsets(group_id, wanted, scenario, facts)
+
+
+def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: Facts) -> Plan:
+    """The plan for a scenario, from what is known. Raises NothingCommitted for a shift from nowhere."""
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    notes: list[Note] = []
+    for partition in partitions:
+        offset, note = _new_offset(partition, scenario, facts)
+        offsets[partition] = _with_commit(offset, facts.committed.get(partition), facts.found.get(partition))
+        if note is not None:
+            notes.append(note)
+    return Plan(group_id, offsets, tuple(notes))
+
+
+def _new_offset(partition: TopicPartition, scenario: Scenario, facts: Facts) -> tuple[int, Note | None]:
+    match scenario:
+        case ToEarliest():
+            return facts.earliest[partition], None
+        case ToLatest():
+            return facts.latest[partition], None
+        case ToTime(timestamp_ms):
+            found = facts.found[partition].offset
+            if found >= 0:
+                return found, None
+            latest = facts.latest[partition]
+            return latest, Note(NoteKind.NOTHING_LATER, partition, timestamp_ms, latest)
+        case ToCurrent(clamp):
+            commit = facts.committed.get(partition)
+            if commit is None:
+                return facts.latest[partition], None
+            return _within(partition, commit.offset, facts) if clamp else (commit.offset, None)
+        case ToOffset(offset):
+            return _within(partition, offset, facts)
+        case ToPlan(planned):
+            return _within(partition, planned[partition], facts)
+        case ShiftBy(records):
+            commit = facts.committed.get(partition)
+            if commit is None:
+                raise NothingCommitted(partition)
+            return _within(partition, commit.offset + records, facts)
+
+
+def _within(partition: TopicPartition, offset: int, facts: Facts) -> tuple[int, Note | None]:
+    """The offset, or the end of the log that it lies beyond."""
+    if offset > facts.latest[partition]:
+        return facts.latest[partition], Note(NoteKind.ABOVE_LATEST, partition, offset, facts.latest[partition])
+    if offset < facts.earliest[partition]:
+        return facts.earliest[partition], Note(NoteKind.BELOW_EARLIEST, partition, offset, facts.earliest[partition])
+    return offset, None
+
+
+def _with_commit(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | None) -> OffsetAndMetadata:
+    """The commit's metadata stays; its leader epoch only with its offset, as it is the epoch of that record."""
+    epoch = found.leader_epoch if found is not None and found.offset == offset else None
+    if commit is None:
+        return OffsetAndMetadata(offset, epoch)
+    if commit.offset == offset:
+        epoch = commit.leader_epoch
+    return OffsetAndMetadata(offset, epoch, commit.metadata)
+
+
+def _plain(listed: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
+    return {partition: answer.offset for partition, answer in listed.items()}
+
+
+async def apply(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> Batch[TopicPartition, None]:
+    """Commit a plan. Partitions that the coordinator refuses are in ``failed``."""
+    if not plan.offsets:
+        return Batch()
+    return await admin.alter_consumer_group_offsets(plan.group_id, plan.offsets, timeout_ms=timeout_ms)
+
+
+def refuse_active(group_id: str, described: Batch[str, ConsumerGroupDescription]) -> None:
+    """Raise GroupIsActive, or why the group cannot be described; a group that doesn't exist is inactive (K122-73)."""
+    failure = described.failed.get(group_id)
+    if isinstance(failure, GroupIdNotFound):
+        return
+    description = described.result(group_id)
+    if description.group_state not in INACTIVE:
+        raise GroupIsActive(group_id, description.group_state)
