@@ -20,6 +20,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """A member's assignment protocols by preference: (name, metadata)."""
 
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A member of a classic group. `instance_id` is None for a dynamic member."""
