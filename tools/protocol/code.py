@@ -75,15 +75,7 @@ def python_type(code: Code, item: Field) -> str:
     if item.is_array:
         code.uses_sequence = True
         name = f"Sequence[{name}]"
-    single_struct = item.struct_name is not None and not item.is_array
-    return f"{name} | None" if item.nullable or single_struct else name
-
-
-def constructor_default(code: Code, item: Field) -> str:
-    """Default of the constructor's parameter (a struct's own default is made in the body)."""
-    if item.struct_name is not None and not item.is_array:
-        return "None"
-    return default_value(code, item)
+    return f"{name} | None" if item.nullable else name
 
 
 def default_value(code: Code, item: Field) -> str:

@@ -21,7 +21,9 @@ TARGET = Path(__file__).with_name("schemas.txt")
 
 
 def messages_of(folder: Path) -> list[schema.Message]:
-    """Every message of the four jars that has a valid version, requests and responses by API key, then the rest by name."""
+    """Every message of the four jars that has a valid version, requests and responses by API key, then the rest by
+    name.
+    """
     found: list[schema.Message] = []
     for name in JARS:
         jar = next(folder.glob(f"{name}-[0-9]*.jar"), None)
@@ -65,8 +67,9 @@ def _struct(message: schema.Message, name: str, raw_fields: list[dict[str, Any]]
 
 
 def _field(raw: dict[str, Any]) -> schema.Field:
-    default = raw.get("default", "")
-    text = "null" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+    # Only the text "null" makes null the default: Apache's generator takes JSON's null for no default at all.
+    default = raw.get("default")
+    text = "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
     tagged = schema.Versions.parse(raw.get("taggedVersions"))
     return schema.Field(
         schema.snake(raw["name"]),

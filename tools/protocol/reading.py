@@ -69,13 +69,13 @@ class _Reader:
             self.code.line(f"{targets} = {struct}.unpack_from(buf, pos)")
         self.code.line(f"pos += {width}")
 
-    def _one(self, item: Field, scope: Versions, target: str, letter: str) -> None:
+    def _one(self, item: Field, scope: Versions, target: str, letter: str, tagged: bool = False) -> None:
         if is_fixed(item):
             self._fixed([item], letter)
         elif item.is_array:
             self._array(item, scope, target, letter)
         elif item.struct_name is not None:
-            self._single_struct(item, scope, target, letter)
+            self._single_struct(item, scope, target, letter, tagged)
         else:
             self._variable(item.type, item, scope, target, item.inflexible)
 
@@ -116,13 +116,14 @@ class _Reader:
         else:
             code.line(f"{target}, pos = {slow}(buf, pos)")
 
-    def _single_struct(self, item: Field, scope: Versions, target: str, letter: str) -> None:
+    def _single_struct(self, item: Field, scope: Versions, target: str, letter: str, tagged: bool) -> None:
         assert item.struct_name is not None
         struct = self.message.structs[item.struct_name]
         if not item.nullable & scope:
             self.struct(struct, scope, chr(ord(letter) + 1), target)
             return
-        with self.code.block("if buf[pos] > 127:"):
+        # Whether a struct follows is a signed byte in front of it, but an unsigned varint where it is a tagged field.
+        with self.code.block("if buf[pos] == 0:" if tagged else "if buf[pos] > 127:"):
             self._null_branch(item, scope, target, "pos += 1")
         with self.code.block("else:"):
             self.code.line("pos += 1")
@@ -131,7 +132,7 @@ class _Reader:
     def _array(self, item: Field, scope: Versions, target: str, letter: str) -> None:
         code = self.code
         counter = code.use("read_compact_count" if self.flexible else "read_count")
-        count = f"{letter}_count"
+        count = f"count_{letter}"
         code.line(f"{count}, pos = {counter}(buf, pos)")
         with code.block(f"if {count} < 0:"):
             if not item.nullable & scope:
@@ -151,10 +152,10 @@ class _Reader:
             code.line(f'{target}, pos = {code.use("read_numbers")}(buf, pos, {count}, "{letters}", {width})')
             return
         code.line(f"{target} = []")
-        code.line(f"{target}_append = {target}.append")
+        code.line(f"append_{letter} = {target}.append")
         with code.block(f"for _ in range({count}):"):
             self._element(item, scope, letter)
-            code.line(f"{target}_append(element)")
+            code.line(f"append_{letter}(element)")
 
     def _element(self, item: Field, scope: Versions, letter: str) -> None:
         if item.struct_name is not None:
@@ -176,17 +177,17 @@ class _Reader:
                 code.line("pos += 1")
             return
         varint = code.use("read_varint")
-        code.line(f"{letter}_tags, pos = {code.use('read_tag_count')}(buf, pos)")
-        with code.block(f"for _ in range({letter}_tags):"):
-            code.line(f"{letter}_tag, pos = {varint}(buf, pos)")
+        code.line(f"tags_{letter}, pos = {code.use('read_tag_count')}(buf, pos)")
+        with code.block(f"for _ in range(tags_{letter}):"):
+            code.line(f"tag_{letter}, pos = {varint}(buf, pos)")
             code.line(f"size, pos = {varint}(buf, pos)")
-            code.line(f"{letter}_end = pos + size")
+            code.line(f"end_{letter} = pos + size")
             for index, item in enumerate(tagged):
                 test = condition(item.tagged, scope)
                 extra = f" and {test}" if test else ""
-                with code.block(f"{'elif' if index else 'if'} {letter}_tag == {item.tag}{extra}:"):
-                    self._one(item, scope & item.tagged, f"{letter}_{item.name}", letter)
+                with code.block(f"{'elif' if index else 'if'} tag_{letter} == {item.tag}{extra}:"):
+                    self._one(item, scope & item.tagged, f"{letter}_{item.name}", letter, tagged=True)
             with code.block("else:"):
-                code.line(f"pos = {letter}_end")
-            with code.block(f"if pos != {letter}_end:"):
-                code.line(f"raise {code.use('refuse_tag')}({letter}_tag)")
+                code.line(f"pos = end_{letter}")
+            with code.block(f"if pos != end_{letter}:"):
+                code.line(f"raise {code.use('refuse_tag')}(tag_{letter})")

@@ -7,8 +7,9 @@ One message is one heading line and one indented line per field (nesting by two 
       topics []OffsetFetchRequestTopic 0-7 nullable 2-7
         name string 0-7
 
-Attributes after the versions: ``nullable V``, ``default X``, ``ignorable``, ``tag N V`` (tagged in versions V), ``inflexible``
-(the field keeps the old encoding in flexible versions). A struct used several times is written below its first use only.
+Attributes after the versions: ``nullable V``, ``default X``, ``ignorable``, ``tag N V`` (tagged in versions V),
+``inflexible`` (the field keeps the old encoding in flexible versions). A struct used several times is written below
+its first use only.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ class _Writer:
         tagged = [item for item in struct.fields if self.flexible and item.tagged & scope]
         for item in struct.fields:
             self._refuse_absent(item, scope, f"{value}.{item.name}")
-        plain = [f for f in struct.fields if f not in tagged and f.versions & scope and (self.flexible or f.tag is None)]
+        plain = [
+            f for f in struct.fields if f not in tagged and f.versions & scope and (self.flexible or f.tag is None)
+        ]
         runs = [(test, list(run)) for test, run in groupby(plain, key=lambda f: condition(f.versions, scope))]
         ends_with_tag = self.flexible and not tagged
         for index, (test, items) in enumerate(runs):
@@ -84,9 +86,9 @@ class _Writer:
         names = ", ".join(f"{value}.{item.name}" for item in items)
         self.code.line(f"{out} += {self.code.struct(letters)}.pack({names})")
 
-    def _one(self, item: Field, scope: Versions, name: str, letter: str, out: str) -> None:
+    def _one(self, item: Field, scope: Versions, name: str, letter: str, out: str, tagged: bool = False) -> None:
         """One field of variable width. None is written as null where some version of the scope allows it."""
-        code, local = self.code, f"{letter}_value"
+        code, local = self.code, f"value_{letter}"
         code.line(f"{local} = {name}")
         if item.nullable & scope:
             with code.block(f"if {local} is None:"):
@@ -94,15 +96,15 @@ class _Writer:
                 if test is not None:
                     with code.block(f"if not ({test}):"):
                         code.line(f'raise {code.use("absent")}("{item.name} = null", version)')
-                code.line(self._null(item, out))
+                code.line(self._null(item, out, tagged))
             with code.block("else:"):
                 self._present(item, scope, local, letter, out)
         else:
             self._present(item, scope, local, letter, out)
 
-    def _null(self, item: Field, out: str) -> str:
+    def _null(self, item: Field, out: str, tagged: bool) -> str:
         if item.struct_name is not None and not item.is_array:
-            return f"{out}.append(255)"
+            return f"{out}.append({0 if tagged else 255})"
         if self.flexible and not item.inflexible:
             return f"{out}.append(0)"
         width = 2 if item.type == "string" else 4
@@ -142,7 +144,7 @@ class _Writer:
         if item.element in ("int8", "int16", "int32", "int64"):
             code.line(f'{code.use("write_numbers")}({out}, {local}, "{FIXED_FORMATS[item.element]}")')
             return
-        element = f"{chr(ord(letter) + 1)}_item"
+        element = f"item_{chr(ord(letter) + 1)}"
         with code.block(f"for {element} in {local}:"):
             if item.struct_name is not None:
                 self.struct(self.message.structs[item.struct_name], scope, element, chr(ord(letter) + 1), out)
@@ -153,22 +155,22 @@ class _Writer:
 
     def _tags(self, tagged: list[Field], scope: Versions, value: str, letter: str, out: str) -> None:
         """The tagged-field section: only fields that differ from their default, in the order of their tags."""
-        code, section = self.code, f"{letter}_tags"
+        code, section = self.code, f"tags_{letter}"
         code.line(f"{section} = []")
         for item in sorted(tagged, key=lambda f: f.tag or 0):
             name = f"{value}.{item.name}"
             test = condition(item.tagged, scope)
             guard = f"{test} and " if test else ""
             with code.block(f"if {guard}{self._differs(item, name)}:"):
-                inner = f"{letter}_field"
+                inner = f"field_{letter}"
                 code.line(f"{inner} = bytearray()")
                 if is_fixed(item):
                     self._fixed([item], value, inner, False)
                 else:
-                    self._one(item, scope & item.tagged, name, letter, inner)
+                    self._one(item, scope & item.tagged, name, letter, inner, tagged=True)
                 code.line(f"{section}.append(({item.tag}, {inner}))")
         code.line(f"{out} += {code.use('varint')}(len({section}))")
-        with code.block(f"for {letter}_tag, {letter}_field in {section}:"):
+        with code.block(f"for tag_{letter}, field_{letter} in {section}:"):
             varint = code.use("varint")
-            code.line(f"{out} += {varint}({letter}_tag) + {varint}(len({letter}_field))")
-            code.line(f"{out} += {letter}_field")
+            code.line(f"{out} += {varint}(tag_{letter}) + {varint}(len(field_{letter}))")
+            code.line(f"{out} += field_{letter}")

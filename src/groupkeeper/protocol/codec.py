@@ -57,8 +57,8 @@ def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple
 def encode(message: RootMessage, version: int) -> bytes:
     """The bytes of `message` in `version`.
 
-    Raises UnsupportedField when a value has no place in that version (unless the schema lets it be ignored) or does not fit its
-    field, UnsupportedMessageVersion for a version outside the schemas.
+    Raises UnsupportedField when a value has no place in that version (unless the schema lets it be ignored) or does
+    not fit its field, UnsupportedMessageVersion for a version outside the schemas.
     """
     out = bytearray()
     encode_into(out, message, version)

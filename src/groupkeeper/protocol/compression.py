@@ -191,8 +191,7 @@ def _lz4_header_size(flags: int) -> int:
 
 
 def _with_right_lz4_checksum(packed: bytes) -> bytes:
-    """Message sets of magic 0 were written with a descriptor checksum over the wrong bytes, which no library accepts.
-    """
+    """In message sets of magic 0 the descriptor's checksum covers the wrong bytes, which no library accepts."""
     end = _lz4_header_size(packed[4] if len(packed) > 4 else 0)
     if end > len(packed):
         raise CorruptRecord("lz4: the frame ends in its header")

@@ -53,7 +53,9 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """1 for flexible versions, else 0; ApiVersions answers always have header version 0, so that any client can read them."""
+    """1 for flexible versions, else 0; ApiVersions answers always have header version 0, so that any client can read
+    them.
+    """
     return 1 if version >= APIS[api_key][3] and api_key != API_VERSIONS else 0
 
 
@@ -70,8 +72,9 @@ def encode_request(correlation_id: int, client_id: str | None, message: RootMess
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     """The header of a request frame (without its size) and where the body starts.
 
-    Raises UnsupportedMessageVersion for an API key outside the schemas. The header version follows from key and version; for a
-    version newer than the schemas the flexible header is assumed, as its client id has the same form.
+    Raises UnsupportedMessageVersion for an API key outside the schemas. The header version follows from key and
+    version; for a version newer than the schemas the flexible header is assumed, as its client id has the same
+    form.
     """
     if len(frame) < _HEADER_START.size:
         raise MalformedMessage(f"request of {len(frame)} bytes has no header")

@@ -1,8 +1,9 @@
 """What the generated codecs share: the message base class, error classes, and the slow paths of variable-length values.
 
-The generated code reads optimistically and bounds are enforced in three places: a byte or fixed-width value past the end raises
-by itself, a count is compared with the bytes that remain before anything is allocated, and a text or byte value that runs past the
-end leaves a position past the end, which the next read or the final check in `codec.decode` refuses.
+The generated code reads optimistically and bounds are enforced in three places: a byte or fixed-width value past
+the end raises by itself, a count is compared with the bytes that remain before anything is allocated, and a text or
+byte value that runs past the end leaves a position past the end, which the next read or the final check in
+`codec.decode` refuses.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class UnsupportedMessageVersion(ValueError):
 class Message:
     """Base of every generated struct: a value with `__slots__`, equality by fields, and a readable repr."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -133,7 +134,9 @@ def skip_tags(buf: bytes, pos: int) -> int:
 
 
 def read_compact_text(buf: bytes, pos: int) -> tuple[str, int]:
-    """A compact string of 127 bytes or more; null is refused (the generated code handles short ones and allowed nulls)."""
+    """A compact string of 127 bytes or more; null is refused (the generated code handles short ones and allowed
+    nulls).
+    """
     length, start = read_varint(buf, pos)
     if length == 0:
         raise MalformedMessage(f"null string at {pos} where none is allowed")

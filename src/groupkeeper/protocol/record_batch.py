@@ -310,8 +310,7 @@ class EndTransaction(NamedTuple):
 
 
 def read_end_transaction(record: Record) -> EndTransaction | None:
-    """What a control record says; None for a control record of another kind (they are skipped). Raises CorruptRecord.
-    """
+    """What a control record says; None for one of another kind (they are skipped). Raises CorruptRecord."""
     try:
         version, kind = _SHORT_PAIR.unpack_from(record.key or b"")
         if version < 0:

@@ -68,10 +68,8 @@ def test_a_wrong_lz4_descriptor_checksum_is_accepted_in_magic_0_only() -> None:
 def test_broken_input_ends_in_one_error(codec: str) -> None:
     number, packed, rng = CODECS.index(codec), compress(codec, TEXT[:5000]), random.Random(2)
     for cut in range(0, len(packed) - 1, 7):
-        try:
-            assert TEXT.startswith(decompress(number, packed[:cut]))  # only whole frames and chunks end well
-        except CorruptRecord:
-            pass
+        with contextlib.suppress(CorruptRecord):  # only whole frames and chunks end well
+            assert TEXT.startswith(decompress(number, packed[:cut]))
     for _ in range(500):
         changed = bytearray(packed)
         changed[rng.randrange(len(changed))] = rng.randrange(256)

@@ -81,8 +81,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddOffsetsToTxnR
 
 
 def _write_flexible(value: AddOffsetsToTxnRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    encoded = a_value.encode()
+    value_a = value.transactional_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -90,8 +90,8 @@ def _write_flexible(value: AddOffsetsToTxnRequest, out: bytearray, version: int)
         out += varint(size)
     out += encoded
     out += _qh.pack(value.producer_id, value.producer_epoch)
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -111,8 +111,8 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddOffsetsToTxnRequ
 
 
 def _write_plain(value: AddOffsetsToTxnRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    write_text(out, a_value)
+    value_a = value.transactional_id
+    write_text(out, value_a)
     out += _qh.pack(value.producer_id, value.producer_epoch)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)

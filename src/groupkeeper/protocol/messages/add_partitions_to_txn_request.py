@@ -99,12 +99,12 @@ class AddPartitionsToTxnRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnRequest, int]:
     if version >= 4:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("transactions", pos)
         a_transactions = []
-        a_transactions_append = a_transactions.append
-        for _ in range(a_count):
+        append_a = a_transactions.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -114,12 +114,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 b_transactional_id, pos = read_compact_text(buf, pos)
             b_producer_id, b_producer_epoch, b_verify_only = _qht.unpack_from(buf, pos)
             pos += 11
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("topics", pos)
             b_topics = []
-            b_topics_append = b_topics.append
-            for _ in range(b_count):
+            append_b = b_topics.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -127,22 +127,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                     pos = end
                 else:
                     c_name, pos = read_compact_text(buf, pos)
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = AddPartitionsToTxnTopic(c_name, c_partitions)
-                b_topics_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = AddPartitionsToTxnTransaction(b_transactional_id, b_producer_id, b_producer_epoch, b_verify_only, b_topics)
-            a_transactions_append(element)
+            append_a(element)
     else:
         a_transactions = ()
     if version <= 3:
@@ -155,12 +155,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
             a_v3_and_below_transactional_id, pos = read_compact_text(buf, pos)
         a_v3_and_below_producer_id, a_v3_and_below_producer_epoch = _qh.unpack_from(buf, pos)
         pos += 10
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("v3_and_below_topics", pos)
         a_v3_and_below_topics = []
-        a_v3_and_below_topics_append = a_v3_and_below_topics.append
-        for _ in range(a_count):
+        append_a = a_v3_and_below_topics.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -168,16 +168,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 pos = end
             else:
                 b_name, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = AddPartitionsToTxnTopic(b_name, b_partitions)
-            a_v3_and_below_topics_append(element)
+            append_a(element)
     else:
         a_v3_and_below_transactional_id = ""
         a_v3_and_below_producer_id = 0
@@ -203,37 +203,37 @@ def _write_flexible(value: AddPartitionsToTxnRequest, out: bytearray, version: i
     if not (version <= 3) and value.v3_and_below_topics:
         raise absent("v3_and_below_topics", version)
     if version >= 4:
-        a_value = value.transactions
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.transactional_id
-            encoded = b_value.encode()
+        value_a = value.transactions
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.transactional_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _qht.pack(b_item.producer_id, b_item.producer_epoch, b_item.verify_only)
-            b_value = b_item.topics
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.name
-                encoded = c_value.encode()
+            out += _qht.pack(item_b.producer_id, item_b.producer_epoch, item_b.verify_only)
+            value_b = item_b.topics
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.name
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.partitions
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+                value_c = item_c.partitions
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
                 out.append(0)
             out.append(0)
     if version <= 3:
-        a_value = value.v3_and_below_transactional_id
-        encoded = a_value.encode()
+        value_a = value.v3_and_below_transactional_id
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -241,20 +241,20 @@ def _write_flexible(value: AddPartitionsToTxnRequest, out: bytearray, version: i
             out += varint(size)
         out += encoded
         out += _qh.pack(value.v3_and_below_producer_id, value.v3_and_below_producer_epoch)
-        a_value = value.v3_and_below_topics
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            encoded = b_value.encode()
+        value_a = value.v3_and_below_topics
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
     out.append(0)
 
@@ -263,19 +263,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnR
     a_v3_and_below_transactional_id, pos = read_text(buf, pos)
     a_v3_and_below_producer_id, a_v3_and_below_producer_epoch = _qh.unpack_from(buf, pos)
     pos += 10
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("v3_and_below_topics", pos)
     a_v3_and_below_topics = []
-    a_v3_and_below_topics_append = a_v3_and_below_topics.append
-    for _ in range(a_count):
+    append_a = a_v3_and_below_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         element = AddPartitionsToTxnTopic(b_name, b_partitions)
-        a_v3_and_below_topics_append(element)
+        append_a(element)
     value = AddPartitionsToTxnRequest((), a_v3_and_below_transactional_id, a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, a_v3_and_below_topics)
     return value, pos
 
@@ -283,14 +283,14 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnR
 def _write_plain(value: AddPartitionsToTxnRequest, out: bytearray, version: int) -> None:
     if value.transactions:
         raise absent("transactions", version)
-    a_value = value.v3_and_below_transactional_id
-    write_text(out, a_value)
+    value_a = value.v3_and_below_transactional_id
+    write_text(out, value_a)
     out += _qh.pack(value.v3_and_below_producer_id, value.v3_and_below_producer_epoch)
-    a_value = value.v3_and_below_topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        write_numbers(out, b_value, "i")
+    value_a = value.v3_and_below_topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        write_numbers(out, value_b, "i")

@@ -106,12 +106,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
     if version >= 4:
         (a_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("results_by_transaction", pos)
         a_results_by_transaction = []
-        a_results_by_transaction_append = a_results_by_transaction.append
-        for _ in range(a_count):
+        append_a = a_results_by_transaction.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -119,12 +119,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 pos = end
             else:
                 b_transactional_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("topic_results", pos)
             b_topic_results = []
-            b_topic_results_append = b_topic_results.append
-            for _ in range(b_count):
+            append_b = b_topic_results.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -132,12 +132,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                     pos = end
                 else:
                     c_name, pos = read_compact_text(buf, pos)
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("results_by_partition", pos)
                 c_results_by_partition = []
-                c_results_by_partition_append = c_results_by_partition.append
-                for _ in range(c_count):
+                append_c = c_results_by_partition.append
+                for _ in range(count_c):
                     d_partition_index, d_partition_error_code = _ih.unpack_from(buf, pos)
                     pos += 6
                     if buf[pos]:
@@ -145,29 +145,29 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                     else:
                         pos += 1
                     element = AddPartitionsToTxnPartitionResult(d_partition_index, d_partition_error_code)
-                    c_results_by_partition_append(element)
+                    append_c(element)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = AddPartitionsToTxnTopicResult(c_name, c_results_by_partition)
-                b_topic_results_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = AddPartitionsToTxnResult(b_transactional_id, b_topic_results)
-            a_results_by_transaction_append(element)
+            append_a(element)
     else:
         a_error_code = 0
         a_results_by_transaction = ()
     if version <= 3:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("results_by_topic_v3_and_below", pos)
         a_results_by_topic_v3_and_below = []
-        a_results_by_topic_v3_and_below_append = a_results_by_topic_v3_and_below.append
-        for _ in range(a_count):
+        append_a = a_results_by_topic_v3_and_below.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -175,12 +175,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 pos = end
             else:
                 b_name, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("results_by_partition", pos)
             b_results_by_partition = []
-            b_results_by_partition_append = b_results_by_partition.append
-            for _ in range(b_count):
+            append_b = b_results_by_partition.append
+            for _ in range(count_b):
                 c_partition_index, c_partition_error_code = _ih.unpack_from(buf, pos)
                 pos += 6
                 if buf[pos]:
@@ -188,13 +188,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 else:
                     pos += 1
                 element = AddPartitionsToTxnPartitionResult(c_partition_index, c_partition_error_code)
-                b_results_by_partition_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = AddPartitionsToTxnTopicResult(b_name, b_results_by_partition)
-            a_results_by_topic_v3_and_below_append(element)
+            append_a(element)
     else:
         a_results_by_topic_v3_and_below = ()
     if buf[pos]:
@@ -213,50 +213,50 @@ def _write_flexible(value: AddPartitionsToTxnResponse, out: bytearray, version: 
     out += _i.pack(value.throttle_time_ms)
     if version >= 4:
         out += _h.pack(value.error_code)
-        a_value = value.results_by_transaction
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.transactional_id
-            encoded = b_value.encode()
+        value_a = value.results_by_transaction
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.transactional_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.topic_results
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.name
-                encoded = c_value.encode()
+            value_b = item_b.topic_results
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.name
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.results_by_partition
-                out += varint(len(c_value) + 1)
-                for d_item in c_value:
-                    out += _ihx.pack(d_item.partition_index, d_item.partition_error_code)
+                value_c = item_c.results_by_partition
+                out += varint(len(value_c) + 1)
+                for item_d in value_c:
+                    out += _ihx.pack(item_d.partition_index, item_d.partition_error_code)
                 out.append(0)
             out.append(0)
     if version <= 3:
-        a_value = value.results_by_topic_v3_and_below
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            encoded = b_value.encode()
+        value_a = value.results_by_topic_v3_and_below
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.results_by_partition
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                out += _ihx.pack(c_item.partition_index, c_item.partition_error_code)
+            value_b = item_b.results_by_partition
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                out += _ihx.pack(item_c.partition_index, item_c.partition_error_code)
             out.append(0)
     out.append(0)
 
@@ -264,25 +264,25 @@ def _write_flexible(value: AddPartitionsToTxnResponse, out: bytearray, version: 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results_by_topic_v3_and_below", pos)
     a_results_by_topic_v3_and_below = []
-    a_results_by_topic_v3_and_below_append = a_results_by_topic_v3_and_below.append
-    for _ in range(a_count):
+    append_a = a_results_by_topic_v3_and_below.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("results_by_partition", pos)
         b_results_by_partition = []
-        b_results_by_partition_append = b_results_by_partition.append
-        for _ in range(b_count):
+        append_b = b_results_by_partition.append
+        for _ in range(count_b):
             c_partition_index, c_partition_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             element = AddPartitionsToTxnPartitionResult(c_partition_index, c_partition_error_code)
-            b_results_by_partition_append(element)
+            append_b(element)
         element = AddPartitionsToTxnTopicResult(b_name, b_results_by_partition)
-        a_results_by_topic_v3_and_below_append(element)
+        append_a(element)
     value = AddPartitionsToTxnResponse(a_throttle_time_ms, 0, (), a_results_by_topic_v3_and_below)
     return value, pos
 
@@ -291,12 +291,12 @@ def _write_plain(value: AddPartitionsToTxnResponse, out: bytearray, version: int
     if value.results_by_transaction:
         raise absent("results_by_transaction", version)
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results_by_topic_v3_and_below
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.results_by_partition
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.partition_error_code)
+    value_a = value.results_by_topic_v3_and_below
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.results_by_partition
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.partition_error_code)

@@ -88,12 +88,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddRaftVoterRequ
         a_cluster_id, pos = read_compact_text(buf, pos)
     a_timeout_ms, a_voter_id, a_voter_directory_id = _iiu.unpack_from(buf, pos)
     pos += 24
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("listeners", pos)
     a_listeners = []
-    a_listeners_append = a_listeners.append
-    for _ in range(a_count):
+    append_a = a_listeners.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -115,7 +115,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddRaftVoterRequ
         else:
             pos += 1
         element = Listener(b_name, b_host, b_port)
-        a_listeners_append(element)
+        append_a(element)
     if version >= 1:
         a_ack_when_committed = buf[pos] != 0
         pos += 1
@@ -132,11 +132,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddRaftVoterRequ
 def _write_flexible(value: AddRaftVoterRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and not value.ack_when_committed:
         raise absent("ack_when_committed", version)
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -144,26 +144,26 @@ def _write_flexible(value: AddRaftVoterRequest, out: bytearray, version: int) ->
             out += varint(size)
         out += encoded
     out += _iiu.pack(value.timeout_ms, value.voter_id, value.voter_directory_id)
-    a_value = value.listeners
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.listeners
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(b_item.port)
+        out += _Hx.pack(item_b.port)
     if version >= 1:
         out += _t.pack(value.ack_when_committed)
     out.append(0)

@@ -100,18 +100,18 @@ class AlterClientQuotasRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("entries", pos)
     a_entries = []
-    a_entries_append = a_entries.append
-    for _ in range(a_count):
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+    append_a = a_entries.append
+    for _ in range(count_a):
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("entity", pos)
         b_entity = []
-        b_entity_append = b_entity.append
-        for _ in range(b_count):
+        append_b = b_entity.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -134,13 +134,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
             else:
                 pos += 1
             element = EntityData(c_entity_type, c_entity_name)
-            b_entity_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("ops", pos)
         b_ops = []
-        b_ops_append = b_ops.append
-        for _ in range(b_count):
+        append_b = b_ops.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -155,13 +155,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
             else:
                 pos += 1
             element = OpData(c_key, c_value, c_remove)
-            b_ops_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = EntryData(b_entity, b_ops)
-        a_entries_append(element)
+        append_a(element)
     a_validate_only = buf[pos] != 0
     pos += 1
     if buf[pos]:
@@ -173,25 +173,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
 
 
 def _write_flexible(value: AlterClientQuotasRequest, out: bytearray, version: int) -> None:
-    a_value = value.entries
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.entity
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.entity_type
-            encoded = c_value.encode()
+    value_a = value.entries
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.entity
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.entity_type
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.entity_name
-            if c_value is None:
+            value_c = item_c.entity_name
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -199,35 +199,35 @@ def _write_flexible(value: AlterClientQuotasRequest, out: bytearray, version: in
                     out += varint(size)
                 out += encoded
             out.append(0)
-        b_value = b_item.ops
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.key
-            encoded = c_value.encode()
+        value_b = item_b.ops
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.key
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _dtx.pack(c_item.value, c_item.remove)
+            out += _dtx.pack(item_c.value, item_c.remove)
         out.append(0)
     out += _tx.pack(value.validate_only)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("entries", pos)
     a_entries = []
-    a_entries_append = a_entries.append
-    for _ in range(a_count):
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+    append_a = a_entries.append
+    for _ in range(count_a):
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("entity", pos)
         b_entity = []
-        b_entity_append = b_entity.append
-        for _ in range(b_count):
+        append_b = b_entity.append
+        for _ in range(count_b):
             c_entity_type, pos = read_text(buf, pos)
             if _h.unpack_from(buf, pos)[0] == -1:
                 c_entity_name = None
@@ -235,20 +235,20 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRe
             else:
                 c_entity_name, pos = read_text(buf, pos)
             element = EntityData(c_entity_type, c_entity_name)
-            b_entity_append(element)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("ops", pos)
         b_ops = []
-        b_ops_append = b_ops.append
-        for _ in range(b_count):
+        append_b = b_ops.append
+        for _ in range(count_b):
             c_key, pos = read_text(buf, pos)
             c_value, c_remove = _dt.unpack_from(buf, pos)
             pos += 9
             element = OpData(c_key, c_value, c_remove)
-            b_ops_append(element)
+            append_b(element)
         element = EntryData(b_entity, b_ops)
-        a_entries_append(element)
+        append_a(element)
     a_validate_only = buf[pos] != 0
     pos += 1
     value = AlterClientQuotasRequest(a_entries, a_validate_only)
@@ -256,23 +256,23 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRe
 
 
 def _write_plain(value: AlterClientQuotasRequest, out: bytearray, version: int) -> None:
-    a_value = value.entries
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.entity
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.entity_type
-            write_text(out, c_value)
-            c_value = c_item.entity_name
-            if c_value is None:
+    value_a = value.entries
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.entity
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.entity_type
+            write_text(out, value_c)
+            value_c = item_c.entity_name
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
-        b_value = b_item.ops
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.key
-            write_text(out, c_value)
-            out += _dt.pack(c_item.value, c_item.remove)
+                write_text(out, value_c)
+        value_b = item_b.ops
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.key
+            write_text(out, value_c)
+            out += _dt.pack(item_c.value, item_c.remove)
     out += _t.pack(value.validate_only)

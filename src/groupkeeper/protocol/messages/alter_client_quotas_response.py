@@ -86,12 +86,12 @@ class AlterClientQuotasResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("entries", pos)
     a_entries = []
-    a_entries_append = a_entries.append
-    for _ in range(a_count):
+    append_a = a_entries.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -104,12 +104,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
             pos += 1
         else:
             b_error_message, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("entity", pos)
         b_entity = []
-        b_entity_append = b_entity.append
-        for _ in range(b_count):
+        append_b = b_entity.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -132,13 +132,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
             else:
                 pos += 1
             element = EntityData(c_entity_type, c_entity_name)
-            b_entity_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = EntryData(b_error_code, b_error_message, b_entity)
-        a_entries_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -149,37 +149,37 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
 
 def _write_flexible(value: AlterClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.entries
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.entries
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.entity
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.entity_type
-            encoded = c_value.encode()
+        value_b = item_b.entity
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.entity_type
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.entity_name
-            if c_value is None:
+            value_c = item_c.entity_name
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -194,12 +194,12 @@ def _write_flexible(value: AlterClientQuotasResponse, out: bytearray, version: i
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("entries", pos)
     a_entries = []
-    a_entries_append = a_entries.append
-    for _ in range(a_count):
+    append_a = a_entries.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if _h.unpack_from(buf, pos)[0] == -1:
@@ -207,12 +207,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRe
             pos += 2
         else:
             b_error_message, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("entity", pos)
         b_entity = []
-        b_entity_append = b_entity.append
-        for _ in range(b_count):
+        append_b = b_entity.append
+        for _ in range(count_b):
             c_entity_type, pos = read_text(buf, pos)
             if _h.unpack_from(buf, pos)[0] == -1:
                 c_entity_name = None
@@ -220,31 +220,31 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRe
             else:
                 c_entity_name, pos = read_text(buf, pos)
             element = EntityData(c_entity_type, c_entity_name)
-            b_entity_append(element)
+            append_b(element)
         element = EntryData(b_error_code, b_error_message, b_entity)
-        a_entries_append(element)
+        append_a(element)
     value = AlterClientQuotasResponse(a_throttle_time_ms, a_entries)
     return value, pos
 
 
 def _write_plain(value: AlterClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.entries
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.entries
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        b_value = b_item.entity
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.entity_type
-            write_text(out, c_value)
-            c_value = c_item.entity_name
-            if c_value is None:
+            write_text(out, value_b)
+        value_b = item_b.entity
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.entity_type
+            write_text(out, value_c)
+            value_c = item_c.entity_name
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
+                write_text(out, value_c)

@@ -86,12 +86,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
         pos += 1
     else:
         a_allow_replication_factor_change = True
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -99,31 +99,31 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 c_replicas = None
             else:
-                c_replicas, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = ReassignablePartition(c_partition_index, c_replicas)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ReassignableTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -138,27 +138,27 @@ def _write_flexible(value: AlterPartitionReassignmentsRequest, out: bytearray, v
     out += _i.pack(value.timeout_ms)
     if version >= 1:
         out += _t.pack(value.allow_replication_factor_change)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _i.pack(c_item.partition_index)
-            c_value = c_item.replicas
-            if c_value is None:
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _i.pack(item_c.partition_index)
+            value_c = item_c.replicas
+            if value_c is None:
                 out.append(0)
             else:
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
             out.append(0)
         out.append(0)
     out.append(0)

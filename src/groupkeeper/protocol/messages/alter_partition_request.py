@@ -104,36 +104,36 @@ class AlterPartitionRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRequest, int]:
     a_broker_id, a_broker_epoch = _iq.unpack_from(buf, pos)
     pos += 12
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_leader_epoch = _ii.unpack_from(buf, pos)
             pos += 8
             if version <= 2:
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("new_isr", pos)
-                c_new_isr, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_new_isr, pos = read_numbers(buf, pos, count_c, "i", 4)
             else:
                 c_new_isr = ()
             if version >= 3:
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("new_isr_with_epochs", pos)
                 c_new_isr_with_epochs = []
-                c_new_isr_with_epochs_append = c_new_isr_with_epochs.append
-                for _ in range(c_count):
+                append_c = c_new_isr_with_epochs.append
+                for _ in range(count_c):
                     d_broker_id, d_broker_epoch = _iq.unpack_from(buf, pos)
                     pos += 12
                     if buf[pos]:
@@ -141,7 +141,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
                     else:
                         pos += 1
                     element = BrokerState(d_broker_id, d_broker_epoch)
-                    c_new_isr_with_epochs_append(element)
+                    append_c(element)
             else:
                 c_new_isr_with_epochs = ()
             c_leader_recovery_state, c_partition_epoch = _bi.unpack_from(buf, pos)
@@ -151,13 +151,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_leader_epoch, c_new_isr, c_new_isr_with_epochs, c_leader_recovery_state, c_partition_epoch)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_id, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -168,27 +168,27 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
 
 def _write_flexible(value: AlterPartitionRequest, out: bytearray, version: int) -> None:
     out += _iq.pack(value.broker_id, value.broker_epoch)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            if not (version <= 2) and c_item.new_isr:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            if not (version <= 2) and item_c.new_isr:
                 raise absent("new_isr", version)
-            if not (version >= 3) and c_item.new_isr_with_epochs:
+            if not (version >= 3) and item_c.new_isr_with_epochs:
                 raise absent("new_isr_with_epochs", version)
-            out += _ii.pack(c_item.partition_index, c_item.leader_epoch)
+            out += _ii.pack(item_c.partition_index, item_c.leader_epoch)
             if version <= 2:
-                c_value = c_item.new_isr
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+                value_c = item_c.new_isr
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
             if version >= 3:
-                c_value = c_item.new_isr_with_epochs
-                out += varint(len(c_value) + 1)
-                for d_item in c_value:
-                    out += _iqx.pack(d_item.broker_id, d_item.broker_epoch)
-            out += _bix.pack(c_item.leader_recovery_state, c_item.partition_epoch)
+                value_c = item_c.new_isr_with_epochs
+                out += varint(len(value_c) + 1)
+                for item_d in value_c:
+                    out += _iqx.pack(item_d.broker_id, item_d.broker_epoch)
+            out += _bix.pack(item_c.leader_recovery_state, item_c.partition_epoch)
         out.append(0)
     out.append(0)

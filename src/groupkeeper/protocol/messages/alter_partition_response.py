@@ -92,26 +92,26 @@ class AlterPartitionResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code, c_leader_id, c_leader_epoch = _ihii.unpack_from(buf, pos)
             pos += 14
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("isr", pos)
-            c_isr, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_isr, pos = read_numbers(buf, pos, count_c, "i", 4)
             c_leader_recovery_state, c_partition_epoch = _bi.unpack_from(buf, pos)
             pos += 5
             if buf[pos]:
@@ -119,13 +119,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_isr, c_leader_recovery_state, c_partition_epoch)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_id, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -136,17 +136,17 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
 
 def _write_flexible(value: AlterPartitionResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ihii.pack(c_item.partition_index, c_item.error_code, c_item.leader_id, c_item.leader_epoch)
-            c_value = c_item.isr
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
-            out += _bix.pack(c_item.leader_recovery_state, c_item.partition_epoch)
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ihii.pack(item_c.partition_index, item_c.error_code, item_c.leader_id, item_c.leader_epoch)
+            value_c = item_c.isr
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
+            out += _bix.pack(item_c.leader_recovery_state, item_c.partition_epoch)
         out.append(0)
     out.append(0)

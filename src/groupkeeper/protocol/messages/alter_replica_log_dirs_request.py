@@ -81,12 +81,12 @@ class AlterReplicaLogDirsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("dirs", pos)
     a_dirs = []
-    a_dirs_append = a_dirs.append
-    for _ in range(a_count):
+    append_a = a_dirs.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -94,12 +94,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
             pos = end
         else:
             b_path, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -107,22 +107,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
                 pos = end
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = AlterReplicaLogDirTopic(c_name, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = AlterReplicaLogDir(b_path, b_topics)
-        a_dirs_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -132,74 +132,74 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
 
 
 def _write_flexible(value: AlterReplicaLogDirsRequest, out: bytearray, version: int) -> None:
-    a_value = value.dirs
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.path
-        encoded = b_value.encode()
+    value_a = value.dirs
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.path
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
         out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("dirs", pos)
     a_dirs = []
-    a_dirs_append = a_dirs.append
-    for _ in range(a_count):
+    append_a = a_dirs.append
+    for _ in range(count_a):
         b_path, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             c_name, pos = read_text(buf, pos)
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
             element = AlterReplicaLogDirTopic(c_name, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         element = AlterReplicaLogDir(b_path, b_topics)
-        a_dirs_append(element)
+        append_a(element)
     value = AlterReplicaLogDirsRequest(a_dirs)
     return value, pos
 
 
 def _write_plain(value: AlterReplicaLogDirsRequest, out: bytearray, version: int) -> None:
-    a_value = value.dirs
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.path
-        write_text(out, b_value)
-        b_value = b_item.topics
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.name
-            write_text(out, c_value)
-            c_value = c_item.partitions
-            out += _i.pack(len(c_value))
-            write_numbers(out, c_value, "i")
+    value_a = value.dirs
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.path
+        write_text(out, value_b)
+        value_b = item_b.topics
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.name
+            write_text(out, value_c)
+            value_c = item_c.partitions
+            out += _i.pack(len(value_c))
+            write_numbers(out, value_c, "i")

@@ -85,12 +85,12 @@ class AlterReplicaLogDirsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -98,12 +98,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             if buf[pos]:
@@ -111,13 +111,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
             else:
                 pos += 1
             element = AlterReplicaLogDirPartitionResult(c_partition_index, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = AlterReplicaLogDirTopicResult(b_topic_name, b_partitions)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -128,21 +128,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
 
 def _write_flexible(value: AlterReplicaLogDirsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ihx.pack(c_item.partition_index, c_item.error_code)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ihx.pack(item_c.partition_index, item_c.error_code)
         out.append(0)
     out.append(0)
 
@@ -150,37 +150,37 @@ def _write_flexible(value: AlterReplicaLogDirsResponse, out: bytearray, version:
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         b_topic_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             element = AlterReplicaLogDirPartitionResult(c_partition_index, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         element = AlterReplicaLogDirTopicResult(b_topic_name, b_partitions)
-        a_results_append(element)
+        append_a(element)
     value = AlterReplicaLogDirsResponse(a_throttle_time_ms, a_results)
     return value, pos
 
 
 def _write_plain(value: AlterReplicaLogDirsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
+    value_a = value.results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)

@@ -81,12 +81,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
         pos = end
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -94,12 +94,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_start_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if buf[pos]:
@@ -107,13 +107,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
             else:
                 pos += 1
             element = AlterShareGroupOffsetsRequestPartition(c_partition_index, c_start_offset)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = AlterShareGroupOffsetsRequestTopic(b_topic_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -123,28 +123,28 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
 
 
 def _write_flexible(value: AlterShareGroupOffsetsRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iqx.pack(c_item.partition_index, c_item.start_offset)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iqx.pack(item_c.partition_index, item_c.start_offset)
         out.append(0)
     out.append(0)

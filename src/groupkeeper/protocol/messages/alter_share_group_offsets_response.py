@@ -94,12 +94,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
         pos += 1
     else:
         a_error_message, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -109,12 +109,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
             b_topic_name, pos = read_compact_text(buf, pos)
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             size = buf[pos]
@@ -132,13 +132,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
             else:
                 pos += 1
             element = AlterShareGroupOffsetsResponsePartition(c_partition_index, c_error_code, c_error_message)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = AlterShareGroupOffsetsResponseTopic(b_topic_name, b_topic_id, b_partitions)
-        a_responses_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -149,38 +149,38 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupO
 
 def _write_flexible(value: AlterShareGroupOffsetsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

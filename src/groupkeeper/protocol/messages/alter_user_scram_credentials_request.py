@@ -83,12 +83,12 @@ class AlterUserScramCredentialsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCredentialsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("deletions", pos)
     a_deletions = []
-    a_deletions_append = a_deletions.append
-    for _ in range(a_count):
+    append_a = a_deletions.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -103,13 +103,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCr
         else:
             pos += 1
         element = ScramCredentialDeletion(b_name, b_mechanism)
-        a_deletions_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("upsertions", pos)
     a_upsertions = []
-    a_upsertions_append = a_upsertions.append
-    for _ in range(a_count):
+    append_a = a_upsertions.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -138,7 +138,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCr
         else:
             pos += 1
         element = ScramCredentialUpsertion(b_name, b_mechanism, b_iterations, b_salt, b_salted_password)
-        a_upsertions_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -148,33 +148,33 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCr
 
 
 def _write_flexible(value: AlterUserScramCredentialsRequest, out: bytearray, version: int) -> None:
-    a_value = value.deletions
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.deletions
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _bx.pack(b_item.mechanism)
-    a_value = value.upsertions
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+        out += _bx.pack(item_b.mechanism)
+    value_a = value.upsertions
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _bi.pack(b_item.mechanism, b_item.iterations)
-        b_value = b_item.salt
-        write_compact_bytes(out, b_value)
-        b_value = b_item.salted_password
-        write_compact_bytes(out, b_value)
+        out += _bi.pack(item_b.mechanism, item_b.iterations)
+        value_b = item_b.salt
+        write_compact_bytes(out, value_b)
+        value_b = item_b.salted_password
+        write_compact_bytes(out, value_b)
         out.append(0)
     out.append(0)

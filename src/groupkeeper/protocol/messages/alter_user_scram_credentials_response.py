@@ -66,12 +66,12 @@ class AlterUserScramCredentialsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCredentialsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -96,7 +96,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCr
         else:
             pos += 1
         element = AlterUserScramCredentialsResult(b_user, b_error_code, b_error_message)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -107,23 +107,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCr
 
 def _write_flexible(value: AlterUserScramCredentialsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.user
-        encoded = b_value.encode()
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.user
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

@@ -69,16 +69,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsReque
 
 
 def _write_flexible(value: ApiVersionsRequest, out: bytearray, version: int) -> None:
-    a_value = value.client_software_name
-    encoded = a_value.encode()
+    value_a = value.client_software_name
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.client_software_version
-    encoded = a_value.encode()
+    value_a = value.client_software_version
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)

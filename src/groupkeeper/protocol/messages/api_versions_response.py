@@ -119,12 +119,12 @@ class ApiVersionsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("api_keys", pos)
     a_api_keys = []
-    a_api_keys_append = a_api_keys.append
-    for _ in range(a_count):
+    append_a = a_api_keys.append
+    for _ in range(count_a):
         b_api_key, b_min_version, b_max_version = _hhh.unpack_from(buf, pos)
         pos += 6
         if buf[pos]:
@@ -132,25 +132,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsRespo
         else:
             pos += 1
         element = ApiVersion(b_api_key, b_min_version, b_max_version)
-        a_api_keys_append(element)
+        append_a(element)
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     a_supported_features = ()
     a_finalized_features_epoch = -1
     a_finalized_features = ()
     a_zk_migration_ready = False
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        end_a = pos + size
+        if tag_a == 0:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("supported_features", pos)
             a_supported_features = []
-            a_supported_features_append = a_supported_features.append
-            for _ in range(a_count):
+            append_a = a_supported_features.append
+            for _ in range(count_a):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -165,17 +165,17 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsRespo
                 else:
                     pos += 1
                 element = SupportedFeatureKey(b_name, b_min_version, b_max_version)
-                a_supported_features_append(element)
-        elif a_tag == 1:
+                append_a(element)
+        elif tag_a == 1:
             (a_finalized_features_epoch,) = _q.unpack_from(buf, pos)
             pos += 8
-        elif a_tag == 2:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        elif tag_a == 2:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("finalized_features", pos)
             a_finalized_features = []
-            a_finalized_features_append = a_finalized_features.append
-            for _ in range(a_count):
+            append_a = a_finalized_features.append
+            for _ in range(count_a):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -190,83 +190,83 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsRespo
                 else:
                     pos += 1
                 element = FinalizedFeatureKey(b_name, b_max_version_level, b_min_version_level)
-                a_finalized_features_append(element)
-        elif a_tag == 3:
+                append_a(element)
+        elif tag_a == 3:
             a_zk_migration_ready = buf[pos] != 0
             pos += 1
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = ApiVersionsResponse(a_error_code, a_api_keys, a_throttle_time_ms, a_supported_features, a_finalized_features_epoch, a_finalized_features, a_zk_migration_ready)
     return value, pos
 
 
 def _write_flexible(value: ApiVersionsResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.api_keys
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _hhhx.pack(b_item.api_key, b_item.min_version, b_item.max_version)
+    value_a = value.api_keys
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _hhhx.pack(item_b.api_key, item_b.min_version, item_b.max_version)
     out += _i.pack(value.throttle_time_ms)
-    a_tags = []
+    tags_a = []
     if value.supported_features:
-        a_field = bytearray()
-        a_value = value.supported_features
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.supported_features
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-            a_field += _hhx.pack(b_item.min_version, b_item.max_version)
-        a_tags.append((0, a_field))
+                field_a += varint(size)
+            field_a += encoded
+            field_a += _hhx.pack(item_b.min_version, item_b.max_version)
+        tags_a.append((0, field_a))
     if value.finalized_features_epoch != -1:
-        a_field = bytearray()
-        a_field += _q.pack(value.finalized_features_epoch)
-        a_tags.append((1, a_field))
+        field_a = bytearray()
+        field_a += _q.pack(value.finalized_features_epoch)
+        tags_a.append((1, field_a))
     if value.finalized_features:
-        a_field = bytearray()
-        a_value = value.finalized_features
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.finalized_features
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-            a_field += _hhx.pack(b_item.max_version_level, b_item.min_version_level)
-        a_tags.append((2, a_field))
+                field_a += varint(size)
+            field_a += encoded
+            field_a += _hhx.pack(item_b.max_version_level, item_b.min_version_level)
+        tags_a.append((2, field_a))
     if value.zk_migration_ready:
-        a_field = bytearray()
-        a_field += _t.pack(value.zk_migration_ready)
-        a_tags.append((3, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+        field_a = bytearray()
+        field_a += _t.pack(value.zk_migration_ready)
+        tags_a.append((3, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("api_keys", pos)
     a_api_keys = []
-    a_api_keys_append = a_api_keys.append
-    for _ in range(a_count):
+    append_a = a_api_keys.append
+    for _ in range(count_a):
         b_api_key, b_min_version, b_max_version = _hhh.unpack_from(buf, pos)
         pos += 6
         element = ApiVersion(b_api_key, b_min_version, b_max_version)
-        a_api_keys_append(element)
+        append_a(element)
     if version >= 1:
         (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -278,9 +278,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsResponse
 
 def _write_plain(value: ApiVersionsResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.api_keys
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _hhh.pack(b_item.api_key, b_item.min_version, b_item.max_version)
+    value_a = value.api_keys
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _hhh.pack(item_b.api_key, item_b.min_version, item_b.max_version)
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)

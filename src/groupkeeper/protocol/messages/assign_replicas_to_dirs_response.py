@@ -90,28 +90,28 @@ class AssignReplicasToDirsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasToDirsResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("directories", pos)
     a_directories = []
-    a_directories_append = a_directories.append
-    for _ in range(a_count):
+    append_a = a_directories.append
+    for _ in range(count_a):
         b_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             c_topic_id = buf[pos : pos + 16]
             pos += 16
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
             c_partitions = []
-            c_partitions_append = c_partitions.append
-            for _ in range(c_count):
+            append_c = c_partitions.append
+            for _ in range(count_c):
                 d_partition_index, d_error_code = _ih.unpack_from(buf, pos)
                 pos += 6
                 if buf[pos]:
@@ -119,19 +119,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasTo
                 else:
                     pos += 1
                 element = PartitionData(d_partition_index, d_error_code)
-                c_partitions_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TopicData(c_topic_id, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DirectoryData(b_id, b_topics)
-        a_directories_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -142,18 +142,18 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasTo
 
 def _write_flexible(value: AssignReplicasToDirsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.directories
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.id
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += c_item.topic_id
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _ihx.pack(d_item.partition_index, d_item.error_code)
+    value_a = value.directories
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.id
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += item_c.topic_id
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _ihx.pack(item_d.partition_index, item_d.error_code)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -122,12 +122,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
         a_cluster_id, pos = read_compact_text(buf, pos)
     (a_voter_id,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -135,12 +135,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_voter_directory_id, c_leader_id, c_leader_epoch = _iuii.unpack_from(buf, pos)
             pos += 28
             if buf[pos]:
@@ -148,19 +148,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_voter_directory_id, c_leader_id, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("leader_endpoints", pos)
     a_leader_endpoints = []
-    a_leader_endpoints_append = a_leader_endpoints.append
-    for _ in range(a_count):
+    append_a = a_leader_endpoints.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -182,7 +182,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
         else:
             pos += 1
         element = LeaderEndpoint(b_name, b_host, b_port)
-        a_leader_endpoints_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -192,11 +192,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
 
 
 def _write_flexible(value: BeginQuorumEpochRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -204,42 +204,42 @@ def _write_flexible(value: BeginQuorumEpochRequest, out: bytearray, version: int
             out += varint(size)
         out += encoded
     out += _i.pack(value.voter_id)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iuiix.pack(c_item.partition_index, c_item.voter_directory_id, c_item.leader_id, c_item.leader_epoch)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iuiix.pack(item_c.partition_index, item_c.voter_directory_id, item_c.leader_id, item_c.leader_epoch)
         out.append(0)
-    a_value = value.leader_endpoints
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.leader_endpoints
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(b_item.port)
+        out += _Hx.pack(item_b.port)
     out.append(0)
 
 
@@ -249,41 +249,41 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpochReq
         pos += 2
     else:
         a_cluster_id, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_leader_id, c_leader_epoch = _iii.unpack_from(buf, pos)
             pos += 12
             element = PartitionData(c_partition_index, ZERO_UUID, c_leader_id, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = BeginQuorumEpochRequest(a_cluster_id, -1, a_topics, ())
     return value, pos
 
 
 def _write_plain(value: BeginQuorumEpochRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iii.pack(c_item.partition_index, c_item.leader_id, c_item.leader_epoch)
+        write_text(out, value_a)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iii.pack(item_c.partition_index, item_c.leader_id, item_c.leader_epoch)

@@ -64,36 +64,36 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerHeartbeatR
     pos += 22
     a_offline_log_dirs = ()
     a_cordoned_log_dirs = None
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0 and version >= 1:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        end_a = pos + size
+        if tag_a == 0 and version >= 1:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("offline_log_dirs", pos)
             a_offline_log_dirs = []
-            a_offline_log_dirs_append = a_offline_log_dirs.append
-            for _ in range(a_count):
+            append_a = a_offline_log_dirs.append
+            for _ in range(count_a):
                 element = buf[pos : pos + 16]
                 pos += 16
-                a_offline_log_dirs_append(element)
-        elif a_tag == 1 and version >= 2:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+                append_a(element)
+        elif tag_a == 1 and version >= 2:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 a_cordoned_log_dirs = None
             else:
                 a_cordoned_log_dirs = []
-                a_cordoned_log_dirs_append = a_cordoned_log_dirs.append
-                for _ in range(a_count):
+                append_a = a_cordoned_log_dirs.append
+                for _ in range(count_a):
                     element = buf[pos : pos + 16]
                     pos += 16
-                    a_cordoned_log_dirs_append(element)
+                    append_a(element)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = BrokerHeartbeatRequest(a_broker_id, a_broker_epoch, a_current_metadata_offset, a_want_fence, a_want_shut_down, a_offline_log_dirs, a_cordoned_log_dirs)
     return value, pos
 
@@ -104,25 +104,25 @@ def _write_flexible(value: BrokerHeartbeatRequest, out: bytearray, version: int)
     if not (version >= 2) and value.cordoned_log_dirs is not None:
         raise absent("cordoned_log_dirs", version)
     out += _iqqtt.pack(value.broker_id, value.broker_epoch, value.current_metadata_offset, value.want_fence, value.want_shut_down)
-    a_tags = []
+    tags_a = []
     if version >= 1 and value.offline_log_dirs:
-        a_field = bytearray()
-        a_value = value.offline_log_dirs
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            a_field += b_item
-        a_tags.append((0, a_field))
+        field_a = bytearray()
+        value_a = value.offline_log_dirs
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            field_a += item_b
+        tags_a.append((0, field_a))
     if version >= 2 and value.cordoned_log_dirs is not None:
-        a_field = bytearray()
-        a_value = value.cordoned_log_dirs
-        if a_value is None:
-            a_field.append(0)
+        field_a = bytearray()
+        value_a = value.cordoned_log_dirs
+        if value_a is None:
+            field_a.append(0)
         else:
-            a_field += varint(len(a_value) + 1)
-            for b_item in a_value:
-                a_field += b_item
-        a_tags.append((1, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+            field_a += varint(len(value_a) + 1)
+            for item_b in value_a:
+                field_a += item_b
+        tags_a.append((1, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

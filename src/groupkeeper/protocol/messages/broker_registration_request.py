@@ -112,12 +112,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
         a_cluster_id, pos = read_compact_text(buf, pos)
     a_incarnation_id = buf[pos : pos + 16]
     pos += 16
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("listeners", pos)
     a_listeners = []
-    a_listeners_append = a_listeners.append
-    for _ in range(a_count):
+    append_a = a_listeners.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -139,13 +139,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
         else:
             pos += 1
         element = Listener(b_name, b_host, b_port, b_security_protocol)
-        a_listeners_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("features", pos)
     a_features = []
-    a_features_append = a_features.append
-    for _ in range(a_count):
+    append_a = a_features.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -160,7 +160,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
         else:
             pos += 1
         element = Feature(b_name, b_min_supported_version, b_max_supported_version)
-        a_features_append(element)
+        append_a(element)
     size = buf[pos]
     if 0 < size < 128:
         end = pos + size
@@ -177,15 +177,15 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
     else:
         a_is_migrating_zk_broker = False
     if version >= 2:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("log_dirs", pos)
         a_log_dirs = []
-        a_log_dirs_append = a_log_dirs.append
-        for _ in range(a_count):
+        append_a = a_log_dirs.append
+        for _ in range(count_a):
             element = buf[pos : pos + 16]
             pos += 16
-            a_log_dirs_append(element)
+            append_a(element)
     else:
         a_log_dirs = ()
     if version >= 3:
@@ -205,8 +205,8 @@ def _write_flexible(value: BrokerRegistrationRequest, out: bytearray, version: i
     if not (version >= 1) and value.is_migrating_zk_broker:
         raise absent("is_migrating_zk_broker", version)
     out += _i.pack(value.broker_id)
-    a_value = value.cluster_id
-    encoded = a_value.encode()
+    value_a = value.cluster_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -214,43 +214,43 @@ def _write_flexible(value: BrokerRegistrationRequest, out: bytearray, version: i
         out += varint(size)
     out += encoded
     out += value.incarnation_id
-    a_value = value.listeners
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.listeners
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hhx.pack(b_item.port, b_item.security_protocol)
-    a_value = value.features
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+        out += _Hhx.pack(item_b.port, item_b.security_protocol)
+    value_a = value.features
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _hhx.pack(b_item.min_supported_version, b_item.max_supported_version)
-    a_value = value.rack
-    if a_value is None:
+        out += _hhx.pack(item_b.min_supported_version, item_b.max_supported_version)
+    value_a = value.rack
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -260,10 +260,10 @@ def _write_flexible(value: BrokerRegistrationRequest, out: bytearray, version: i
     if version >= 1:
         out += _t.pack(value.is_migrating_zk_broker)
     if version >= 2:
-        a_value = value.log_dirs
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            out += b_item
+        value_a = value.log_dirs
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            out += item_b
     if version >= 3:
         out += _q.pack(value.previous_broker_epoch)
     out.append(0)

@@ -34,7 +34,7 @@ class TopicPartitions(Message):
         self,
         topic_id: bytes = ZERO_UUID,  # versions 0+
         partitions: Sequence[int] = (),  # versions 0+
-        assignment_epochs: Sequence[int] | None = None,  # versions 0+, nullable 0+
+        assignment_epochs: Sequence[int] | None = (),  # versions 0+, nullable 0+
     ) -> None:
         self.topic_id = topic_id
         self.partitions = partitions
@@ -76,66 +76,66 @@ class ConsumerGroupCurrentMemberAssignmentValue(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
     a_member_epoch, a_previous_member_epoch, a_state = _iib.unpack_from(buf, pos)
     pos += 9
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("assigned_partitions", pos)
     a_assigned_partitions = []
-    a_assigned_partitions_append = a_assigned_partitions.append
-    for _ in range(a_count):
+    append_a = a_assigned_partitions.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TopicPartitions(b_topic_id, b_partitions, b_assignment_epochs)
-        a_assigned_partitions_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("partitions_pending_revocation", pos)
     a_partitions_pending_revocation = []
-    a_partitions_pending_revocation_append = a_partitions_pending_revocation.append
-    for _ in range(a_count):
+    append_a = a_partitions_pending_revocation.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TopicPartitions(b_topic_id, b_partitions, b_assignment_epochs)
-        a_partitions_pending_revocation_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -146,46 +146,46 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupCur
 
 def _write_flexible(value: ConsumerGroupCurrentMemberAssignmentValue, out: bytearray, version: int) -> None:
     out += _iib.pack(value.member_epoch, value.previous_member_epoch, value.state)
-    a_value = value.assigned_partitions
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+    value_a = value.assigned_partitions
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
-    a_value = value.partitions_pending_revocation
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
+    value_a = value.partitions_pending_revocation
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
     out.append(0)

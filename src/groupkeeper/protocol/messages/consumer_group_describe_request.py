@@ -48,12 +48,12 @@ class ConsumerGroupDescribeRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupDescribeRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("group_ids", pos)
     a_group_ids = []
-    a_group_ids_append = a_group_ids.append
-    for _ in range(a_count):
+    append_a = a_group_ids.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -61,7 +61,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupDes
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_group_ids_append(element)
+        append_a(element)
     a_include_authorized_operations = buf[pos] != 0
     pos += 1
     if buf[pos]:
@@ -73,10 +73,10 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupDes
 
 
 def _write_flexible(value: ConsumerGroupDescribeRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_ids
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.group_ids
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -119,13 +119,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
         a_rack_id, pos = read_compact_text(buf, pos)
     (a_rebalance_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_subscribed_topic_names = None
     else:
         a_subscribed_topic_names = []
-        a_subscribed_topic_names_append = a_subscribed_topic_names.append
-        for _ in range(a_count):
+        append_a = a_subscribed_topic_names.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -133,7 +133,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            a_subscribed_topic_names_append(element)
+            append_a(element)
     if version >= 1:
         size = buf[pos]
         if 0 < size < 128:
@@ -157,25 +157,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
         pos += 1
     else:
         a_server_assignor, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_topic_partitions = None
     else:
         a_topic_partitions = []
-        a_topic_partitions_append = a_topic_partitions.append
-        for _ in range(a_count):
+        append_a = a_topic_partitions.append
+        for _ in range(count_a):
             b_topic_id = buf[pos : pos + 16]
             pos += 16
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TopicPartitions(b_topic_id, b_partitions)
-            a_topic_partitions_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -187,16 +187,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
 def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.subscribed_topic_regex is not None:
         raise absent("subscribed_topic_regex", version)
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -204,22 +204,22 @@ def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, versio
         out += varint(size)
     out += encoded
     out += _i.pack(value.member_epoch)
-    a_value = value.instance_id
-    if a_value is None:
+    value_a = value.instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.rack_id
-    if a_value is None:
+    value_a = value.rack_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -227,13 +227,13 @@ def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, versio
             out += varint(size)
         out += encoded
     out += _i.pack(value.rebalance_timeout_ms)
-    a_value = value.subscribed_topic_names
-    if a_value is None:
+    value_a = value.subscribed_topic_names
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            encoded = b_item.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            encoded = item_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -241,37 +241,37 @@ def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, versio
                 out += varint(size)
             out += encoded
     if version >= 1:
-        a_value = value.subscribed_topic_regex
-        if a_value is None:
+        value_a = value.subscribed_topic_regex
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    a_value = value.server_assignor
-    if a_value is None:
+    value_a = value.server_assignor
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.topic_partitions
-    if a_value is None:
+    value_a = value.topic_partitions
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            out += b_item.topic_id
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            out += item_b.topic_id
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
     out.append(0)

@@ -71,7 +71,7 @@ class ConsumerGroupMemberMetadataValue(RootMessage):
         subscribed_topic_regex: str | None = "",  # versions 0+, nullable 0+
         rebalance_timeout_ms: int = -1,  # versions 0+
         server_assignor: str | None = "",  # versions 0+, nullable 0+
-        classic_member_metadata: ClassicMemberMetadata | None = None,  # versions 0+, nullable 0+
+        classic_member_metadata: ClassicMemberMetadata | None = ClassicMemberMetadata(),  # versions 0+, nullable 0+
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -126,12 +126,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupMem
         pos = end
     else:
         a_client_host, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("subscribed_topic_names", pos)
     a_subscribed_topic_names = []
-    a_subscribed_topic_names_append = a_subscribed_topic_names.append
-    for _ in range(a_count):
+    append_a = a_subscribed_topic_names.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -139,7 +139,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupMem
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_subscribed_topic_names_append(element)
+        append_a(element)
     size = buf[pos]
     if 0 < size < 128:
         end = pos + size
@@ -162,26 +162,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupMem
         pos += 1
     else:
         a_server_assignor, pos = read_compact_text(buf, pos)
-    a_classic_member_metadata = None
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    a_classic_member_metadata = ClassicMemberMetadata()
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
-            if buf[pos] > 127:
+        end_a = pos + size
+        if tag_a == 0:
+            if buf[pos] == 0:
                 a_classic_member_metadata = None
                 pos += 1
             else:
                 pos += 1
                 (b_session_timeout_ms,) = _i.unpack_from(buf, pos)
                 pos += 4
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     raise refuse_null("supported_protocols", pos)
                 b_supported_protocols = []
-                b_supported_protocols_append = b_supported_protocols.append
-                for _ in range(b_count):
+                append_b = b_supported_protocols.append
+                for _ in range(count_b):
                     size = buf[pos]
                     if 0 < size < 128:
                         end = pos + size
@@ -201,74 +201,74 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupMem
                     else:
                         pos += 1
                     element = ClassicProtocol(c_name, c_metadata)
-                    b_supported_protocols_append(element)
+                    append_b(element)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 a_classic_member_metadata = ClassicMemberMetadata(b_session_timeout_ms, b_supported_protocols)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = ConsumerGroupMemberMetadataValue(a_instance_id, a_rack_id, a_client_id, a_client_host, a_subscribed_topic_names, a_subscribed_topic_regex, a_rebalance_timeout_ms, a_server_assignor, a_classic_member_metadata)
     return value, pos
 
 
 def _write_flexible(value: ConsumerGroupMemberMetadataValue, out: bytearray, version: int) -> None:
-    a_value = value.instance_id
-    if a_value is None:
+    value_a = value.instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.rack_id
-    if a_value is None:
+    value_a = value.rack_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.client_id
-    encoded = a_value.encode()
+    value_a = value.client_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.client_host
-    encoded = a_value.encode()
+    value_a = value.client_host
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.subscribed_topic_names
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.subscribed_topic_names
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.subscribed_topic_regex
-    if a_value is None:
+    value_a = value.subscribed_topic_regex
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -276,43 +276,43 @@ def _write_flexible(value: ConsumerGroupMemberMetadataValue, out: bytearray, ver
             out += varint(size)
         out += encoded
     out += _i.pack(value.rebalance_timeout_ms)
-    a_value = value.server_assignor
-    if a_value is None:
+    value_a = value.server_assignor
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_tags = []
-    if value.classic_member_metadata is not None:
-        a_field = bytearray()
-        a_value = value.classic_member_metadata
-        if a_value is None:
-            a_field.append(255)
+    tags_a = []
+    if value.classic_member_metadata != ClassicMemberMetadata():
+        field_a = bytearray()
+        value_a = value.classic_member_metadata
+        if value_a is None:
+            field_a.append(0)
         else:
-            a_field.append(1)
-            a_field += _i.pack(a_value.session_timeout_ms)
-            b_value = a_value.supported_protocols
-            a_field += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.name
-                encoded = c_value.encode()
+            field_a.append(1)
+            field_a += _i.pack(value_a.session_timeout_ms)
+            value_b = value_a.supported_protocols
+            field_a += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.name
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
-                    a_field.append(size)
+                    field_a.append(size)
                 else:
-                    a_field += varint(size)
-                a_field += encoded
-                c_value = c_item.metadata
-                write_compact_bytes(a_field, c_value)
-                a_field.append(0)
-            a_field.append(0)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                    field_a += varint(size)
+                field_a += encoded
+                value_c = item_c.metadata
+                write_compact_bytes(field_a, value_c)
+                field_a.append(0)
+            field_a.append(0)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

@@ -76,12 +76,12 @@ class ConsumerGroupPartitionMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
         size = buf[pos]
@@ -93,20 +93,20 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupPar
             b_topic_name, pos = read_compact_text(buf, pos)
         (b_num_partitions,) = _i.unpack_from(buf, pos)
         pos += 4
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_metadata", pos)
         b_partition_metadata = []
-        b_partition_metadata_append = b_partition_metadata.append
-        for _ in range(b_count):
+        append_b = b_partition_metadata.append
+        for _ in range(count_b):
             (c_partition,) = _i.unpack_from(buf, pos)
             pos += 4
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("racks", pos)
             c_racks = []
-            c_racks_append = c_racks.append
-            for _ in range(c_count):
+            append_c = c_racks.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -114,19 +114,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupPar
                     pos = end
                 else:
                     element, pos = read_compact_text(buf, pos)
-                c_racks_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = PartitionMetadata(c_partition, c_racks)
-            b_partition_metadata_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicMetadata(b_topic_id, b_topic_name, b_num_partitions, b_partition_metadata)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -136,27 +136,27 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupPar
 
 
 def _write_flexible(value: ConsumerGroupPartitionMetadataValue, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(b_item.num_partitions)
-        b_value = b_item.partition_metadata
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _i.pack(c_item.partition)
-            c_value = c_item.racks
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                encoded = d_item.encode()
+        out += _i.pack(item_b.num_partitions)
+        value_b = item_b.partition_metadata
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _i.pack(item_c.partition)
+            value_c = item_c.racks
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                encoded = item_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

@@ -51,12 +51,12 @@ class ConsumerGroupRegularExpressionValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupRegularExpressionValue, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -64,7 +64,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupReg
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_topics_append(element)
+        append_a(element)
     a_version, a_timestamp = _qq.unpack_from(buf, pos)
     pos += 16
     if buf[pos]:
@@ -76,10 +76,10 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupReg
 
 
 def _write_flexible(value: ConsumerGroupRegularExpressionValue, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -57,24 +57,24 @@ class ConsumerGroupTargetAssignmentMemberValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupTargetAssignmentMemberValue, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topic_partitions", pos)
     a_topic_partitions = []
-    a_topic_partitions_append = a_topic_partitions.append
-    for _ in range(a_count):
+    append_a = a_topic_partitions.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicPartition(b_topic_id, b_partitions)
-        a_topic_partitions_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -84,12 +84,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupTar
 
 
 def _write_flexible(value: ConsumerGroupTargetAssignmentMemberValue, out: bytearray, version: int) -> None:
-    a_value = value.topic_partitions
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+    value_a = value.topic_partitions
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
     out.append(0)

@@ -70,33 +70,33 @@ class ConsumerProtocolSubscription(RootMessage):
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ConsumerProtocolSubscription, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         element, pos = read_text(buf, pos)
-        a_topics_append(element)
+        append_a(element)
     if _i.unpack_from(buf, pos)[0] == -1:
         a_user_data = None
         pos += 4
     else:
         a_user_data, pos = read_bytes(buf, pos)
     if version >= 1:
-        a_count, pos = read_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("owned_partitions", pos)
         a_owned_partitions = []
-        a_owned_partitions_append = a_owned_partitions.append
-        for _ in range(a_count):
+        append_a = a_owned_partitions.append
+        for _ in range(count_a):
             b_topic, pos = read_text(buf, pos)
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             element = TopicPartition(b_topic, b_partitions)
-            a_owned_partitions_append(element)
+            append_a(element)
     else:
         a_owned_partitions = ()
     if version >= 2:
@@ -117,29 +117,29 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ConsumerProtocolSub
 
 
 def _write_plain(value: ConsumerProtocolSubscription, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        write_text(out, b_item)
-    a_value = value.user_data
-    if a_value is None:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        write_text(out, item_b)
+    value_a = value.user_data
+    if value_a is None:
         out += b"\xff\xff\xff\xff"
     else:
-        write_bytes(out, a_value)
+        write_bytes(out, value_a)
     if version >= 1:
-        a_value = value.owned_partitions
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.topic
-            write_text(out, b_value)
-            b_value = b_item.partitions
-            out += _i.pack(len(b_value))
-            write_numbers(out, b_value, "i")
+        value_a = value.owned_partitions
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.topic
+            write_text(out, value_b)
+            value_b = item_b.partitions
+            out += _i.pack(len(value_b))
+            write_numbers(out, value_b, "i")
     if version >= 2:
         out += _i.pack(value.generation_id)
     if version >= 3:
-        a_value = value.rack_id
-        if a_value is None:
+        value_a = value.rack_id
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
+            write_text(out, value_a)

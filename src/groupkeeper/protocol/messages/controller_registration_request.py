@@ -92,12 +92,12 @@ class ControllerRegistrationRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegistrationRequest, int]:
     a_controller_id, a_incarnation_id, a_zk_migration_ready = _iut.unpack_from(buf, pos)
     pos += 21
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("listeners", pos)
     a_listeners = []
-    a_listeners_append = a_listeners.append
-    for _ in range(a_count):
+    append_a = a_listeners.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -119,13 +119,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegist
         else:
             pos += 1
         element = Listener(b_name, b_host, b_port, b_security_protocol)
-        a_listeners_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("features", pos)
     a_features = []
-    a_features_append = a_features.append
-    for _ in range(a_count):
+    append_a = a_features.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -140,7 +140,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegist
         else:
             pos += 1
         element = Feature(b_name, b_min_supported_version, b_max_supported_version)
-        a_features_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -151,36 +151,36 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegist
 
 def _write_flexible(value: ControllerRegistrationRequest, out: bytearray, version: int) -> None:
     out += _iut.pack(value.controller_id, value.incarnation_id, value.zk_migration_ready)
-    a_value = value.listeners
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.listeners
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hhx.pack(b_item.port, b_item.security_protocol)
-    a_value = value.features
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+        out += _Hhx.pack(item_b.port, item_b.security_protocol)
+    value_a = value.features
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _hhx.pack(b_item.min_supported_version, b_item.max_supported_version)
+        out += _hhx.pack(item_b.min_supported_version, item_b.max_supported_version)
     out.append(0)

@@ -80,12 +80,12 @@ class CreateAclsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("creations", pos)
     a_creations = []
-    a_creations_append = a_creations.append
-    for _ in range(a_count):
+    append_a = a_creations.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         size = buf[pos]
@@ -118,7 +118,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsReques
         else:
             pos += 1
         element = AclCreation(b_resource_type, b_resource_name, b_resource_pattern_type, b_principal, b_host, b_operation, b_permission_type)
-        a_creations_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -128,46 +128,46 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsReques
 
 
 def _write_flexible(value: CreateAclsRequest, out: bytearray, version: int) -> None:
-    a_value = value.creations
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+    value_a = value.creations
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _b.pack(b_item.resource_pattern_type)
-        b_value = b_item.principal
-        encoded = b_value.encode()
+        out += _b.pack(item_b.resource_pattern_type)
+        value_b = item_b.principal
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _bbx.pack(b_item.operation, b_item.permission_type)
+        out += _bbx.pack(item_b.operation, item_b.permission_type)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("creations", pos)
     a_creations = []
-    a_creations_append = a_creations.append
-    for _ in range(a_count):
+    append_a = a_creations.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
@@ -178,21 +178,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRequest, 
         b_operation, b_permission_type = _bb.unpack_from(buf, pos)
         pos += 2
         element = AclCreation(b_resource_type, b_resource_name, b_resource_pattern_type, b_principal, b_host, b_operation, b_permission_type)
-        a_creations_append(element)
+        append_a(element)
     value = CreateAclsRequest(a_creations)
     return value, pos
 
 
 def _write_plain(value: CreateAclsRequest, out: bytearray, version: int) -> None:
-    a_value = value.creations
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        write_text(out, b_value)
-        out += _b.pack(b_item.resource_pattern_type)
-        b_value = b_item.principal
-        write_text(out, b_value)
-        b_value = b_item.host
-        write_text(out, b_value)
-        out += _bb.pack(b_item.operation, b_item.permission_type)
+    value_a = value.creations
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        write_text(out, value_b)
+        out += _b.pack(item_b.resource_pattern_type)
+        value_b = item_b.principal
+        write_text(out, value_b)
+        value_b = item_b.host
+        write_text(out, value_b)
+        out += _bb.pack(item_b.operation, item_b.permission_type)

@@ -72,12 +72,12 @@ class CreateAclsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -95,7 +95,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRespon
         else:
             pos += 1
         element = AclCreationResult(b_error_code, b_error_message)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -106,15 +106,15 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRespon
 
 def _write_flexible(value: CreateAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -128,12 +128,12 @@ def _write_flexible(value: CreateAclsResponse, out: bytearray, version: int) -> 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if _h.unpack_from(buf, pos)[0] == -1:
@@ -142,19 +142,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsResponse,
         else:
             b_error_message, pos = read_text(buf, pos)
         element = AclCreationResult(b_error_code, b_error_message)
-        a_results_append(element)
+        append_a(element)
     value = CreateAclsResponse(a_throttle_time_ms, a_results)
     return value, pos
 
 
 def _write_plain(value: CreateAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
+            write_text(out, value_b)

@@ -100,12 +100,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateDelegation
     else:
         a_owner_principal_type = ""
         a_owner_principal_name = ""
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("renewers", pos)
     a_renewers = []
-    a_renewers_append = a_renewers.append
-    for _ in range(a_count):
+    append_a = a_renewers.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -125,7 +125,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateDelegation
         else:
             pos += 1
         element = CreatableRenewers(b_principal_type, b_principal_name)
-        a_renewers_append(element)
+        append_a(element)
     (a_max_lifetime_ms,) = _q.unpack_from(buf, pos)
     pos += 8
     if buf[pos]:
@@ -142,41 +142,41 @@ def _write_flexible(value: CreateDelegationTokenRequest, out: bytearray, version
     if not (version >= 3) and (value.owner_principal_name is None or value.owner_principal_name):
         raise absent("owner_principal_name", version)
     if version >= 3:
-        a_value = value.owner_principal_type
-        if a_value is None:
+        value_a = value.owner_principal_type
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        a_value = value.owner_principal_name
-        if a_value is None:
+        value_a = value.owner_principal_name
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    a_value = value.renewers
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.principal_type
-        encoded = b_value.encode()
+    value_a = value.renewers
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.principal_type
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.principal_name
-        encoded = b_value.encode()
+        value_b = item_b.principal_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -188,16 +188,16 @@ def _write_flexible(value: CreateDelegationTokenRequest, out: bytearray, version
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateDelegationTokenRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("renewers", pos)
     a_renewers = []
-    a_renewers_append = a_renewers.append
-    for _ in range(a_count):
+    append_a = a_renewers.append
+    for _ in range(count_a):
         b_principal_type, pos = read_text(buf, pos)
         b_principal_name, pos = read_text(buf, pos)
         element = CreatableRenewers(b_principal_type, b_principal_name)
-        a_renewers_append(element)
+        append_a(element)
     (a_max_lifetime_ms,) = _q.unpack_from(buf, pos)
     pos += 8
     value = CreateDelegationTokenRequest("", "", a_renewers, a_max_lifetime_ms)
@@ -209,11 +209,11 @@ def _write_plain(value: CreateDelegationTokenRequest, out: bytearray, version: i
         raise absent("owner_principal_type", version)
     if (value.owner_principal_name is None or value.owner_principal_name):
         raise absent("owner_principal_name", version)
-    a_value = value.renewers
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.principal_type
-        write_text(out, b_value)
-        b_value = b_item.principal_name
-        write_text(out, b_value)
+    value_a = value.renewers
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.principal_type
+        write_text(out, value_b)
+        value_b = item_b.principal_name
+        write_text(out, value_b)
     out += _q.pack(value.max_lifetime_ms)

@@ -144,16 +144,16 @@ def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, versio
     if not (version >= 3) and value.token_requester_principal_name:
         raise absent("token_requester_principal_name", version)
     out += _h.pack(value.error_code)
-    a_value = value.principal_type
-    encoded = a_value.encode()
+    value_a = value.principal_type
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.principal_name
-    encoded = a_value.encode()
+    value_a = value.principal_name
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -161,16 +161,16 @@ def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, versio
         out += varint(size)
     out += encoded
     if version >= 3:
-        a_value = value.token_requester_principal_type
-        encoded = a_value.encode()
+        value_a = value.token_requester_principal_type
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        a_value = value.token_requester_principal_name
-        encoded = a_value.encode()
+        value_a = value.token_requester_principal_name
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -178,16 +178,16 @@ def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, versio
             out += varint(size)
         out += encoded
     out += _qqq.pack(value.issue_timestamp_ms, value.expiry_timestamp_ms, value.max_timestamp_ms)
-    a_value = value.token_id
-    encoded = a_value.encode()
+    value_a = value.token_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.hmac
-    write_compact_bytes(out, a_value)
+    value_a = value.hmac
+    write_compact_bytes(out, value_a)
     out += _ix.pack(value.throttle_time_ms)
 
 
@@ -212,13 +212,13 @@ def _write_plain(value: CreateDelegationTokenResponse, out: bytearray, version: 
     if value.token_requester_principal_name:
         raise absent("token_requester_principal_name", version)
     out += _h.pack(value.error_code)
-    a_value = value.principal_type
-    write_text(out, a_value)
-    a_value = value.principal_name
-    write_text(out, a_value)
+    value_a = value.principal_type
+    write_text(out, value_a)
+    value_a = value.principal_name
+    write_text(out, value_a)
     out += _qqq.pack(value.issue_timestamp_ms, value.expiry_timestamp_ms, value.max_timestamp_ms)
-    a_value = value.token_id
-    write_text(out, a_value)
-    a_value = value.hmac
-    write_bytes(out, a_value)
+    value_a = value.token_id
+    write_text(out, value_a)
+    value_a = value.hmac
+    write_bytes(out, value_a)
     out += _i.pack(value.throttle_time_ms)

@@ -87,12 +87,12 @@ class CreatePartitionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -102,29 +102,29 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitions
             b_name, pos = read_compact_text(buf, pos)
         (b_count,) = _i.unpack_from(buf, pos)
         pos += 4
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             b_assignments = None
         else:
             b_assignments = []
-            b_assignments_append = b_assignments.append
-            for _ in range(b_count):
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+            append_b = b_assignments.append
+            for _ in range(count_b):
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("broker_ids", pos)
-                c_broker_ids, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = CreatePartitionsAssignment(c_broker_ids)
-                b_assignments_append(element)
+                append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = CreatePartitionsTopic(b_name, b_count, b_assignments)
-        a_topics_append(element)
+        append_a(element)
     a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
     pos += 5
     if buf[pos]:
@@ -136,57 +136,57 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitions
 
 
 def _write_flexible(value: CreatePartitionsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(b_item.count)
-        b_value = b_item.assignments
-        if b_value is None:
+        out += _i.pack(item_b.count)
+        value_b = item_b.assignments
+        if value_b is None:
             out.append(0)
         else:
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.broker_ids
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.broker_ids
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
                 out.append(0)
         out.append(0)
     out += _itx.pack(value.timeout_ms, value.validate_only)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
         (b_count,) = _i.unpack_from(buf, pos)
         pos += 4
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             b_assignments = None
         else:
             b_assignments = []
-            b_assignments_append = b_assignments.append
-            for _ in range(b_count):
-                c_count, pos = read_count(buf, pos)
-                if c_count < 0:
+            append_b = b_assignments.append
+            for _ in range(count_b):
+                count_c, pos = read_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("broker_ids", pos)
-                c_broker_ids, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
                 element = CreatePartitionsAssignment(c_broker_ids)
-                b_assignments_append(element)
+                append_b(element)
         element = CreatePartitionsTopic(b_name, b_count, b_assignments)
-        a_topics_append(element)
+        append_a(element)
     a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
     pos += 5
     value = CreatePartitionsRequest(a_topics, a_timeout_ms, a_validate_only)
@@ -194,19 +194,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsReq
 
 
 def _write_plain(value: CreatePartitionsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        out += _i.pack(b_item.count)
-        b_value = b_item.assignments
-        if b_value is None:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        out += _i.pack(item_b.count)
+        value_b = item_b.assignments
+        if value_b is None:
             out += b"\xff\xff\xff\xff"
         else:
-            out += _i.pack(len(b_value))
-            for c_item in b_value:
-                c_value = c_item.broker_ids
-                out += _i.pack(len(c_value))
-                write_numbers(out, c_value, "i")
+            out += _i.pack(len(value_b))
+            for item_c in value_b:
+                value_c = item_c.broker_ids
+                out += _i.pack(len(value_c))
+                write_numbers(out, value_c, "i")
     out += _it.pack(value.timeout_ms, value.validate_only)

@@ -74,12 +74,12 @@ class CreatePartitionsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -104,7 +104,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitions
         else:
             pos += 1
         element = CreatePartitionsTopicResult(b_name, b_error_code, b_error_message)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -115,23 +115,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitions
 
 def _write_flexible(value: CreatePartitionsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -145,12 +145,12 @@ def _write_flexible(value: CreatePartitionsResponse, out: bytearray, version: in
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
@@ -160,21 +160,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsRes
         else:
             b_error_message, pos = read_text(buf, pos)
         element = CreatePartitionsTopicResult(b_name, b_error_code, b_error_message)
-        a_results_append(element)
+        append_a(element)
     value = CreatePartitionsResponse(a_throttle_time_ms, a_results)
     return value, pos
 
 
 def _write_plain(value: CreatePartitionsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
+            write_text(out, value_b)

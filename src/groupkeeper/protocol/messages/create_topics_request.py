@@ -107,12 +107,12 @@ class CreateTopicsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -122,30 +122,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequ
             b_name, pos = read_compact_text(buf, pos)
         b_num_partitions, b_replication_factor = _ih.unpack_from(buf, pos)
         pos += 6
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("assignments", pos)
         b_assignments = []
-        b_assignments_append = b_assignments.append
-        for _ in range(b_count):
+        append_b = b_assignments.append
+        for _ in range(count_b):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("broker_ids", pos)
-            c_broker_ids, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = CreatableReplicaAssignment(c_partition_index, c_broker_ids)
-            b_assignments_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("configs", pos)
         b_configs = []
-        b_configs_append = b_configs.append
-        for _ in range(b_count):
+        append_b = b_configs.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -168,13 +168,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequ
             else:
                 pos += 1
             element = CreatableTopicConfig(c_name, c_value)
-            b_configs_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = CreatableTopic(b_name, b_num_partitions, b_replication_factor, b_assignments, b_configs)
-        a_topics_append(element)
+        append_a(element)
     a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
     pos += 5
     if buf[pos]:
@@ -186,42 +186,42 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequ
 
 
 def _write_flexible(value: CreateTopicsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ih.pack(b_item.num_partitions, b_item.replication_factor)
-        b_value = b_item.assignments
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _i.pack(c_item.partition_index)
-            c_value = c_item.broker_ids
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+        out += _ih.pack(item_b.num_partitions, item_b.replication_factor)
+        value_b = item_b.assignments
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _i.pack(item_c.partition_index)
+            value_c = item_c.broker_ids
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
-        b_value = b_item.configs
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+        value_b = item_b.configs
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.value
-            if c_value is None:
+            value_c = item_c.value
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -234,35 +234,35 @@ def _write_flexible(value: CreateTopicsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
         b_num_partitions, b_replication_factor = _ih.unpack_from(buf, pos)
         pos += 6
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("assignments", pos)
         b_assignments = []
-        b_assignments_append = b_assignments.append
-        for _ in range(b_count):
+        append_b = b_assignments.append
+        for _ in range(count_b):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("broker_ids", pos)
-            c_broker_ids, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
             element = CreatableReplicaAssignment(c_partition_index, c_broker_ids)
-            b_assignments_append(element)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("configs", pos)
         b_configs = []
-        b_configs_append = b_configs.append
-        for _ in range(b_count):
+        append_b = b_configs.append
+        for _ in range(count_b):
             c_name, pos = read_text(buf, pos)
             if _h.unpack_from(buf, pos)[0] == -1:
                 c_value = None
@@ -270,9 +270,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest
             else:
                 c_value, pos = read_text(buf, pos)
             element = CreatableTopicConfig(c_name, c_value)
-            b_configs_append(element)
+            append_b(element)
         element = CreatableTopic(b_name, b_num_partitions, b_replication_factor, b_assignments, b_configs)
-        a_topics_append(element)
+        append_a(element)
     a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
     pos += 5
     value = CreateTopicsRequest(a_topics, a_timeout_ms, a_validate_only)
@@ -280,27 +280,27 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest
 
 
 def _write_plain(value: CreateTopicsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        out += _ih.pack(b_item.num_partitions, b_item.replication_factor)
-        b_value = b_item.assignments
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _i.pack(c_item.partition_index)
-            c_value = c_item.broker_ids
-            out += _i.pack(len(c_value))
-            write_numbers(out, c_value, "i")
-        b_value = b_item.configs
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.name
-            write_text(out, c_value)
-            c_value = c_item.value
-            if c_value is None:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        out += _ih.pack(item_b.num_partitions, item_b.replication_factor)
+        value_b = item_b.assignments
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _i.pack(item_c.partition_index)
+            value_c = item_c.broker_ids
+            out += _i.pack(len(value_c))
+            write_numbers(out, value_c, "i")
+        value_b = item_b.configs
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.name
+            write_text(out, value_c)
+            value_c = item_c.value
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
+                write_text(out, value_c)
     out += _it.pack(value.timeout_ms, value.validate_only)

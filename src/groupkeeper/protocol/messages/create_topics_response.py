@@ -109,12 +109,12 @@ class CreateTopicsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -141,13 +141,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResp
             b_error_message, pos = read_compact_text(buf, pos)
         b_num_partitions, b_replication_factor = _ih.unpack_from(buf, pos)
         pos += 6
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             b_configs = None
         else:
             b_configs = []
-            b_configs_append = b_configs.append
-            for _ in range(b_count):
+            append_b = b_configs.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -172,22 +172,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResp
                 else:
                     pos += 1
                 element = CreatableTopicConfigs(c_name, c_value, c_read_only, c_config_source, c_is_sensitive)
-                b_configs_append(element)
+                append_b(element)
         b_topic_config_error_code = 0
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
+            end_b = pos + size
+            if tag_b == 0:
                 (b_topic_config_error_code,) = _h.unpack_from(buf, pos)
                 pos += 2
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = CreatableTopicResult(b_name, b_topic_id, b_error_code, b_error_message, b_topic_config_error_code, b_num_partitions, b_replication_factor, b_configs)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -198,11 +198,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResp
 
 def _write_flexible(value: CreateTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -210,67 +210,67 @@ def _write_flexible(value: CreateTopicsResponse, out: bytearray, version: int) -
             out += varint(size)
         out += encoded
         if version >= 7:
-            out += b_item.topic_id
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+            out += item_b.topic_id
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _ih.pack(b_item.num_partitions, b_item.replication_factor)
-        b_value = b_item.configs
-        if b_value is None:
+        out += _ih.pack(item_b.num_partitions, item_b.replication_factor)
+        value_b = item_b.configs
+        if value_b is None:
             out.append(0)
         else:
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.name
-                encoded = c_value.encode()
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.name
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.value
-                if c_value is None:
+                value_c = item_c.value
+                if value_c is None:
                     out.append(0)
                 else:
-                    encoded = c_value.encode()
+                    encoded = value_c.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _tbtx.pack(c_item.read_only, c_item.config_source, c_item.is_sensitive)
-        b_tags = []
-        if b_item.topic_config_error_code != 0:
-            b_field = bytearray()
-            b_field += _h.pack(b_item.topic_config_error_code)
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
+                out += _tbtx.pack(item_c.read_only, item_c.config_source, item_c.is_sensitive)
+        tags_b = []
+        if item_b.topic_config_error_code != 0:
+            field_b = bytearray()
+            field_b += _h.pack(item_b.topic_config_error_code)
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
@@ -280,21 +280,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRespons
         else:
             b_error_message, pos = read_text(buf, pos)
         element = CreatableTopicResult(b_name, ZERO_UUID, b_error_code, b_error_message, 0, -1, -1, ())
-        a_topics_append(element)
+        append_a(element)
     value = CreateTopicsResponse(a_throttle_time_ms, a_topics)
     return value, pos
 
 
 def _write_plain(value: CreateTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
+            write_text(out, value_b)

@@ -71,16 +71,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DefaultPrincipal
 
 
 def _write_flexible(value: DefaultPrincipalData, out: bytearray, version: int) -> None:
-    a_value = value.type
-    encoded = a_value.encode()
+    value_a = value.type
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.name
-    encoded = a_value.encode()
+    value_a = value.name
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)

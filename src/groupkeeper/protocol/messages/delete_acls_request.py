@@ -81,12 +81,12 @@ class DeleteAclsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("filters", pos)
     a_filters = []
-    a_filters_append = a_filters.append
-    for _ in range(a_count):
+    append_a = a_filters.append
+    for _ in range(count_a):
         (b_resource_type_filter,) = _b.unpack_from(buf, pos)
         pos += 1
         size = buf[pos]
@@ -128,7 +128,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsReques
         else:
             pos += 1
         element = DeleteAclsFilter(b_resource_type_filter, b_resource_name_filter, b_pattern_type_filter, b_principal_filter, b_host_filter, b_operation, b_permission_type)
-        a_filters_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -138,55 +138,55 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsReques
 
 
 def _write_flexible(value: DeleteAclsRequest, out: bytearray, version: int) -> None:
-    a_value = value.filters
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type_filter)
-        b_value = b_item.resource_name_filter
-        if b_value is None:
+    value_a = value.filters
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type_filter)
+        value_b = item_b.resource_name_filter
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _b.pack(b_item.pattern_type_filter)
-        b_value = b_item.principal_filter
-        if b_value is None:
+        out += _b.pack(item_b.pattern_type_filter)
+        value_b = item_b.principal_filter
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.host_filter
-        if b_value is None:
+        value_b = item_b.host_filter
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _bbx.pack(b_item.operation, b_item.permission_type)
+        out += _bbx.pack(item_b.operation, item_b.permission_type)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("filters", pos)
     a_filters = []
-    a_filters_append = a_filters.append
-    for _ in range(a_count):
+    append_a = a_filters.append
+    for _ in range(count_a):
         (b_resource_type_filter,) = _b.unpack_from(buf, pos)
         pos += 1
         if _h.unpack_from(buf, pos)[0] == -1:
@@ -209,30 +209,30 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRequest, 
         b_operation, b_permission_type = _bb.unpack_from(buf, pos)
         pos += 2
         element = DeleteAclsFilter(b_resource_type_filter, b_resource_name_filter, b_pattern_type_filter, b_principal_filter, b_host_filter, b_operation, b_permission_type)
-        a_filters_append(element)
+        append_a(element)
     value = DeleteAclsRequest(a_filters)
     return value, pos
 
 
 def _write_plain(value: DeleteAclsRequest, out: bytearray, version: int) -> None:
-    a_value = value.filters
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type_filter)
-        b_value = b_item.resource_name_filter
-        if b_value is None:
+    value_a = value.filters
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type_filter)
+        value_b = item_b.resource_name_filter
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        out += _b.pack(b_item.pattern_type_filter)
-        b_value = b_item.principal_filter
-        if b_value is None:
+            write_text(out, value_b)
+        out += _b.pack(item_b.pattern_type_filter)
+        value_b = item_b.principal_filter
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        b_value = b_item.host_filter
-        if b_value is None:
+            write_text(out, value_b)
+        value_b = item_b.host_filter
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        out += _bb.pack(b_item.operation, b_item.permission_type)
+            write_text(out, value_b)
+        out += _bb.pack(item_b.operation, item_b.permission_type)

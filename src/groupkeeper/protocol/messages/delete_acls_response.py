@@ -103,12 +103,12 @@ class DeleteAclsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("filter_results", pos)
     a_filter_results = []
-    a_filter_results_append = a_filter_results.append
-    for _ in range(a_count):
+    append_a = a_filter_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -121,12 +121,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRespon
             pos += 1
         else:
             b_error_message, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("matching_acls", pos)
         b_matching_acls = []
-        b_matching_acls_append = b_matching_acls.append
-        for _ in range(b_count):
+        append_b = b_matching_acls.append
+        for _ in range(count_b):
             (c_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
             size = buf[pos]
@@ -171,13 +171,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRespon
             else:
                 pos += 1
             element = DeleteAclsMatchingAcl(c_error_code, c_error_message, c_resource_type, c_resource_name, c_pattern_type, c_principal, c_host, c_operation, c_permission_type)
-            b_matching_acls_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DeleteAclsFilterResult(b_error_code, b_error_message, b_matching_acls)
-        a_filter_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -188,63 +188,63 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRespon
 
 def _write_flexible(value: DeleteAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.filter_results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.filter_results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.matching_acls
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _h.pack(c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+        value_b = item_b.matching_acls
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _h.pack(item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _b.pack(c_item.resource_type)
-            c_value = c_item.resource_name
-            encoded = c_value.encode()
+            out += _b.pack(item_c.resource_type)
+            value_c = item_c.resource_name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _b.pack(c_item.pattern_type)
-            c_value = c_item.principal
-            encoded = c_value.encode()
+            out += _b.pack(item_c.pattern_type)
+            value_c = item_c.principal
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.host
-            encoded = c_value.encode()
+            value_c = item_c.host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _bbx.pack(c_item.operation, c_item.permission_type)
+            out += _bbx.pack(item_c.operation, item_c.permission_type)
         out.append(0)
     out.append(0)
 
@@ -252,12 +252,12 @@ def _write_flexible(value: DeleteAclsResponse, out: bytearray, version: int) -> 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("filter_results", pos)
     a_filter_results = []
-    a_filter_results_append = a_filter_results.append
-    for _ in range(a_count):
+    append_a = a_filter_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if _h.unpack_from(buf, pos)[0] == -1:
@@ -265,12 +265,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse,
             pos += 2
         else:
             b_error_message, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("matching_acls", pos)
         b_matching_acls = []
-        b_matching_acls_append = b_matching_acls.append
-        for _ in range(b_count):
+        append_b = b_matching_acls.append
+        for _ in range(count_b):
             (c_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
             if _h.unpack_from(buf, pos)[0] == -1:
@@ -288,39 +288,39 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse,
             c_operation, c_permission_type = _bb.unpack_from(buf, pos)
             pos += 2
             element = DeleteAclsMatchingAcl(c_error_code, c_error_message, c_resource_type, c_resource_name, c_pattern_type, c_principal, c_host, c_operation, c_permission_type)
-            b_matching_acls_append(element)
+            append_b(element)
         element = DeleteAclsFilterResult(b_error_code, b_error_message, b_matching_acls)
-        a_filter_results_append(element)
+        append_a(element)
     value = DeleteAclsResponse(a_throttle_time_ms, a_filter_results)
     return value, pos
 
 
 def _write_plain(value: DeleteAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.filter_results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.filter_results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        b_value = b_item.matching_acls
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _h.pack(c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+            write_text(out, value_b)
+        value_b = item_b.matching_acls
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _h.pack(item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
-            out += _b.pack(c_item.resource_type)
-            c_value = c_item.resource_name
-            write_text(out, c_value)
-            out += _b.pack(c_item.pattern_type)
-            c_value = c_item.principal
-            write_text(out, c_value)
-            c_value = c_item.host
-            write_text(out, c_value)
-            out += _bb.pack(c_item.operation, c_item.permission_type)
+                write_text(out, value_c)
+            out += _b.pack(item_c.resource_type)
+            value_c = item_c.resource_name
+            write_text(out, value_c)
+            out += _b.pack(item_c.pattern_type)
+            value_c = item_c.principal
+            write_text(out, value_c)
+            value_c = item_c.host
+            write_text(out, value_c)
+            out += _bb.pack(item_c.operation, item_c.permission_type)

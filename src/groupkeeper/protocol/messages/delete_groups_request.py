@@ -54,12 +54,12 @@ class DeleteGroupsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups_names", pos)
     a_groups_names = []
-    a_groups_names_append = a_groups_names.append
-    for _ in range(a_count):
+    append_a = a_groups_names.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -67,7 +67,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsRequ
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_groups_names_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -77,10 +77,10 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsRequ
 
 
 def _write_flexible(value: DeleteGroupsRequest, out: bytearray, version: int) -> None:
-    a_value = value.groups_names
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.groups_names
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -91,20 +91,20 @@ def _write_flexible(value: DeleteGroupsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups_names", pos)
     a_groups_names = []
-    a_groups_names_append = a_groups_names.append
-    for _ in range(a_count):
+    append_a = a_groups_names.append
+    for _ in range(count_a):
         element, pos = read_text(buf, pos)
-        a_groups_names_append(element)
+        append_a(element)
     value = DeleteGroupsRequest(a_groups_names)
     return value, pos
 
 
 def _write_plain(value: DeleteGroupsRequest, out: bytearray, version: int) -> None:
-    a_value = value.groups_names
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        write_text(out, b_item)
+    value_a = value.groups_names
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        write_text(out, item_b)

@@ -73,12 +73,12 @@ class DeleteGroupsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -93,7 +93,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsResp
         else:
             pos += 1
         element = DeletableGroupResult(b_group_id, b_error_code)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -104,44 +104,44 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsResp
 
 def _write_flexible(value: DeleteGroupsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _hx.pack(b_item.error_code)
+        out += _hx.pack(item_b.error_code)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         b_group_id, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         element = DeletableGroupResult(b_group_id, b_error_code)
-        a_results_append(element)
+        append_a(element)
     value = DeleteGroupsResponse(a_throttle_time_ms, a_results)
     return value, pos
 
 
 def _write_plain(value: DeleteGroupsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.group_id
-        write_text(out, b_value)
-        out += _h.pack(b_item.error_code)
+    value_a = value.results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.group_id
+        write_text(out, value_b)
+        out += _h.pack(item_b.error_code)

@@ -84,12 +84,12 @@ class DeleteRecordsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -97,12 +97,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsReq
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if buf[pos]:
@@ -110,13 +110,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsReq
             else:
                 pos += 1
             element = DeleteRecordsPartition(c_partition_index, c_offset)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DeleteRecordsTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if buf[pos]:
@@ -128,45 +128,45 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsReq
 
 
 def _write_flexible(value: DeleteRecordsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iqx.pack(c_item.partition_index, c_item.offset)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iqx.pack(item_c.partition_index, item_c.offset)
         out.append(0)
     out += _ix.pack(value.timeout_ms)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_offset = _iq.unpack_from(buf, pos)
             pos += 12
             element = DeleteRecordsPartition(c_partition_index, c_offset)
-            b_partitions_append(element)
+            append_b(element)
         element = DeleteRecordsTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     value = DeleteRecordsRequest(a_topics, a_timeout_ms)
@@ -174,13 +174,13 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsReques
 
 
 def _write_plain(value: DeleteRecordsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iq.pack(c_item.partition_index, c_item.offset)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iq.pack(item_c.partition_index, item_c.offset)
     out += _i.pack(value.timeout_ms)

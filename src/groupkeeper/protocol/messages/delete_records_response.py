@@ -87,12 +87,12 @@ class DeleteRecordsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -100,12 +100,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRes
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_low_watermark, c_error_code = _iqh.unpack_from(buf, pos)
             pos += 14
             if buf[pos]:
@@ -113,13 +113,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRes
             else:
                 pos += 1
             element = DeleteRecordsPartitionResult(c_partition_index, c_low_watermark, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DeleteRecordsTopicResult(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -130,21 +130,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRes
 
 def _write_flexible(value: DeleteRecordsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iqhx.pack(c_item.partition_index, c_item.low_watermark, c_item.error_code)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iqhx.pack(item_c.partition_index, item_c.low_watermark, item_c.error_code)
         out.append(0)
     out.append(0)
 
@@ -152,37 +152,37 @@ def _write_flexible(value: DeleteRecordsResponse, out: bytearray, version: int) 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_low_watermark, c_error_code = _iqh.unpack_from(buf, pos)
             pos += 14
             element = DeleteRecordsPartitionResult(c_partition_index, c_low_watermark, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         element = DeleteRecordsTopicResult(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = DeleteRecordsResponse(a_throttle_time_ms, a_topics)
     return value, pos
 
 
 def _write_plain(value: DeleteRecordsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iqh.pack(c_item.partition_index, c_item.low_watermark, c_item.error_code)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iqh.pack(item_c.partition_index, item_c.low_watermark, item_c.error_code)

@@ -62,12 +62,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
         pos = end
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -80,7 +80,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
         else:
             pos += 1
         element = DeleteShareGroupOffsetsRequestTopic(b_topic_name)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -90,19 +90,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
 
 
 def _write_flexible(value: DeleteShareGroupOffsetsRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -83,12 +83,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
         pos += 1
     else:
         a_error_message, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -113,7 +113,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
         else:
             pos += 1
         element = DeleteShareGroupOffsetsResponseTopic(b_topic_name, b_topic_id, b_error_code, b_error_message)
-        a_responses_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -124,34 +124,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
 
 def _write_flexible(value: DeleteShareGroupOffsetsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _uh.pack(b_item.topic_id, b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+        out += _uh.pack(item_b.topic_id, item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

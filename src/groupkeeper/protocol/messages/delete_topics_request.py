@@ -76,12 +76,12 @@ class DeleteTopicsRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequest, int]:
     if version >= 6:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("topics", pos)
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -99,16 +99,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequ
             else:
                 pos += 1
             element = DeleteTopicState(b_name, b_topic_id)
-            a_topics_append(element)
+            append_a(element)
     else:
         a_topics = ()
     if version <= 5:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("topic_names", pos)
         a_topic_names = []
-        a_topic_names_append = a_topic_names.append
-        for _ in range(a_count):
+        append_a = a_topic_names.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -116,7 +116,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequ
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            a_topic_names_append(element)
+            append_a(element)
     else:
         a_topic_names = ()
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
@@ -133,26 +133,26 @@ def _write_flexible(value: DeleteTopicsRequest, out: bytearray, version: int) ->
     if not (version >= 6) and value.topics:
         raise absent("topics", version)
     if version >= 6:
-        a_value = value.topics
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            if b_value is None:
+        value_a = value.topics
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            if value_b is None:
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _ux.pack(b_item.topic_id)
+            out += _ux.pack(item_b.topic_id)
     if version <= 5:
-        a_value = value.topic_names
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            encoded = b_item.encode()
+        value_a = value.topic_names
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            encoded = item_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -163,14 +163,14 @@ def _write_flexible(value: DeleteTopicsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topic_names", pos)
     a_topic_names = []
-    a_topic_names_append = a_topic_names.append
-    for _ in range(a_count):
+    append_a = a_topic_names.append
+    for _ in range(count_a):
         element, pos = read_text(buf, pos)
-        a_topic_names_append(element)
+        append_a(element)
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     value = DeleteTopicsRequest((), a_topic_names, a_timeout_ms)
@@ -180,8 +180,8 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequest
 def _write_plain(value: DeleteTopicsRequest, out: bytearray, version: int) -> None:
     if value.topics:
         raise absent("topics", version)
-    a_value = value.topic_names
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        write_text(out, b_item)
+    value_a = value.topic_names
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        write_text(out, item_b)
     out += _i.pack(value.timeout_ms)

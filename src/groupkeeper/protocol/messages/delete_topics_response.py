@@ -78,12 +78,12 @@ class DeleteTopicsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -121,7 +121,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResp
         else:
             pos += 1
         element = DeletableTopicResult(b_name, b_topic_id, b_error_code, b_error_message)
-        a_responses_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -132,16 +132,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResp
 
 def _write_flexible(value: DeleteTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        if b_value is None:
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        if value_b is None:
             if not (version >= 6):
                 raise absent("name = null", version)
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -149,14 +149,14 @@ def _write_flexible(value: DeleteTopicsResponse, out: bytearray, version: int) -
                 out += varint(size)
             out += encoded
         if version >= 6:
-            out += b_item.topic_id
-        out += _h.pack(b_item.error_code)
+            out += item_b.topic_id
+        out += _h.pack(item_b.error_code)
         if version >= 5:
-            b_value = b_item.error_message
-            if b_value is None:
+            value_b = item_b.error_message
+            if value_b is None:
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -170,26 +170,26 @@ def _write_flexible(value: DeleteTopicsResponse, out: bytearray, version: int) -
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         element = DeletableTopicResult(b_name, ZERO_UUID, b_error_code, None)
-        a_responses_append(element)
+        append_a(element)
     value = DeleteTopicsResponse(a_throttle_time_ms, a_responses)
     return value, pos
 
 
 def _write_plain(value: DeleteTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.responses
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        out += _h.pack(b_item.error_code)
+    value_a = value.responses
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        out += _h.pack(item_b.error_code)

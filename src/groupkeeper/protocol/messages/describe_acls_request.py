@@ -111,11 +111,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsRequ
 
 def _write_flexible(value: DescribeAclsRequest, out: bytearray, version: int) -> None:
     out += _b.pack(value.resource_type_filter)
-    a_value = value.resource_name_filter
-    if a_value is None:
+    value_a = value.resource_name_filter
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -123,22 +123,22 @@ def _write_flexible(value: DescribeAclsRequest, out: bytearray, version: int) ->
             out += varint(size)
         out += encoded
     out += _b.pack(value.pattern_type_filter)
-    a_value = value.principal_filter
-    if a_value is None:
+    value_a = value.principal_filter
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.host_filter
-    if a_value is None:
+    value_a = value.host_filter
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -176,20 +176,20 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsRequest
 
 def _write_plain(value: DescribeAclsRequest, out: bytearray, version: int) -> None:
     out += _b.pack(value.resource_type_filter)
-    a_value = value.resource_name_filter
-    if a_value is None:
+    value_a = value.resource_name_filter
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)
     out += _b.pack(value.pattern_type_filter)
-    a_value = value.principal_filter
-    if a_value is None:
+    value_a = value.principal_filter
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.host_filter
-    if a_value is None:
+        write_text(out, value_a)
+    value_a = value.host_filter
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)
     out += _bb.pack(value.operation, value.permission_type)

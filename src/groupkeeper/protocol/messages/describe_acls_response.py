@@ -110,12 +110,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsResp
         pos += 1
     else:
         a_error_message, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("resources", pos)
     a_resources = []
-    a_resources_append = a_resources.append
-    for _ in range(a_count):
+    append_a = a_resources.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         size = buf[pos]
@@ -127,12 +127,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsResp
             b_resource_name, pos = read_compact_text(buf, pos)
         (b_pattern_type,) = _b.unpack_from(buf, pos)
         pos += 1
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("acls", pos)
         b_acls = []
-        b_acls_append = b_acls.append
-        for _ in range(b_count):
+        append_b = b_acls.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -154,13 +154,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsResp
             else:
                 pos += 1
             element = AclDescription(c_principal, c_host, c_operation, c_permission_type)
-            b_acls_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DescribeAclsResource(b_resource_type, b_resource_name, b_pattern_type, b_acls)
-        a_resources_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -171,50 +171,50 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsResp
 
 def _write_flexible(value: DescribeAclsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.resources
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+    value_a = value.resources
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _b.pack(b_item.pattern_type)
-        b_value = b_item.acls
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.principal
-            encoded = c_value.encode()
+        out += _b.pack(item_b.pattern_type)
+        value_b = item_b.acls
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.principal
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.host
-            encoded = c_value.encode()
+            value_c = item_c.host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _bbx.pack(c_item.operation, c_item.permission_type)
+            out += _bbx.pack(item_c.operation, item_c.permission_type)
         out.append(0)
     out.append(0)
 
@@ -227,54 +227,54 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsRespons
         pos += 2
     else:
         a_error_message, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("resources", pos)
     a_resources = []
-    a_resources_append = a_resources.append
-    for _ in range(a_count):
+    append_a = a_resources.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
         (b_pattern_type,) = _b.unpack_from(buf, pos)
         pos += 1
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("acls", pos)
         b_acls = []
-        b_acls_append = b_acls.append
-        for _ in range(b_count):
+        append_b = b_acls.append
+        for _ in range(count_b):
             c_principal, pos = read_text(buf, pos)
             c_host, pos = read_text(buf, pos)
             c_operation, c_permission_type = _bb.unpack_from(buf, pos)
             pos += 2
             element = AclDescription(c_principal, c_host, c_operation, c_permission_type)
-            b_acls_append(element)
+            append_b(element)
         element = DescribeAclsResource(b_resource_type, b_resource_name, b_pattern_type, b_acls)
-        a_resources_append(element)
+        append_a(element)
     value = DescribeAclsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_resources)
     return value, pos
 
 
 def _write_plain(value: DescribeAclsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.resources
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        write_text(out, b_value)
-        out += _b.pack(b_item.pattern_type)
-        b_value = b_item.acls
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.principal
-            write_text(out, c_value)
-            c_value = c_item.host
-            write_text(out, c_value)
-            out += _bb.pack(c_item.operation, c_item.permission_type)
+        write_text(out, value_a)
+    value_a = value.resources
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        write_text(out, value_b)
+        out += _b.pack(item_b.pattern_type)
+        value_b = item_b.acls
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.principal
+            write_text(out, value_c)
+            value_c = item_c.host
+            write_text(out, value_c)
+            out += _bb.pack(item_c.operation, item_c.permission_type)

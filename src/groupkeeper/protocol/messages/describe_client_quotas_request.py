@@ -75,12 +75,12 @@ class DescribeClientQuotasRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuotasRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("components", pos)
     a_components = []
-    a_components_append = a_components.append
-    for _ in range(a_count):
+    append_a = a_components.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -105,7 +105,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
         else:
             pos += 1
         element = ComponentData(b_entity_type, b_match_type, b_match)
-        a_components_append(element)
+        append_a(element)
     a_strict = buf[pos] != 0
     pos += 1
     if buf[pos]:
@@ -117,23 +117,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
 
 
 def _write_flexible(value: DescribeClientQuotasRequest, out: bytearray, version: int) -> None:
-    a_value = value.components
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.entity_type
-        encoded = b_value.encode()
+    value_a = value.components
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.entity_type
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _b.pack(b_item.match_type)
-        b_value = b_item.match
-        if b_value is None:
+        out += _b.pack(item_b.match_type)
+        value_b = item_b.match
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -145,12 +145,12 @@ def _write_flexible(value: DescribeClientQuotasRequest, out: bytearray, version:
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuotasRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("components", pos)
     a_components = []
-    a_components_append = a_components.append
-    for _ in range(a_count):
+    append_a = a_components.append
+    for _ in range(count_a):
         b_entity_type, pos = read_text(buf, pos)
         (b_match_type,) = _b.unpack_from(buf, pos)
         pos += 1
@@ -160,7 +160,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuota
         else:
             b_match, pos = read_text(buf, pos)
         element = ComponentData(b_entity_type, b_match_type, b_match)
-        a_components_append(element)
+        append_a(element)
     a_strict = buf[pos] != 0
     pos += 1
     value = DescribeClientQuotasRequest(a_components, a_strict)
@@ -168,15 +168,15 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuota
 
 
 def _write_plain(value: DescribeClientQuotasRequest, out: bytearray, version: int) -> None:
-    a_value = value.components
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.entity_type
-        write_text(out, b_value)
-        out += _b.pack(b_item.match_type)
-        b_value = b_item.match
-        if b_value is None:
+    value_a = value.components
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.entity_type
+        write_text(out, value_b)
+        out += _b.pack(item_b.match_type)
+        value_b = item_b.match
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
+            write_text(out, value_b)
     out += _t.pack(value.strict)

@@ -113,19 +113,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
         pos += 1
     else:
         a_error_message, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_entries = None
     else:
         a_entries = []
-        a_entries_append = a_entries.append
-        for _ in range(a_count):
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+        append_a = a_entries.append
+        for _ in range(count_a):
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("entity", pos)
             b_entity = []
-            b_entity_append = b_entity.append
-            for _ in range(b_count):
+            append_b = b_entity.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -148,13 +148,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
                 else:
                     pos += 1
                 element = EntityData(c_entity_type, c_entity_name)
-                b_entity_append(element)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+                append_b(element)
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("values", pos)
             b_values = []
-            b_values_append = b_values.append
-            for _ in range(b_count):
+            append_b = b_values.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -169,13 +169,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
                 else:
                     pos += 1
                 element = ValueData(c_key, c_value)
-                b_values_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = EntryData(b_entity, b_values)
-            a_entries_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -186,39 +186,39 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
 
 def _write_flexible(value: DescribeClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.entries
-    if a_value is None:
+    value_a = value.entries
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.entity
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.entity_type
-                encoded = c_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.entity
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.entity_type
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.entity_name
-                if c_value is None:
+                value_c = item_c.entity_name
+                if value_c is None:
                     out.append(0)
                 else:
-                    encoded = c_value.encode()
+                    encoded = value_c.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -226,18 +226,18 @@ def _write_flexible(value: DescribeClientQuotasResponse, out: bytearray, version
                         out += varint(size)
                     out += encoded
                 out.append(0)
-            b_value = b_item.values
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.key
-                encoded = c_value.encode()
+            value_b = item_b.values
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.key
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _dx.pack(c_item.value)
+                out += _dx.pack(item_c.value)
             out.append(0)
     out.append(0)
 
@@ -250,19 +250,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuota
         pos += 2
     else:
         a_error_message, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         a_entries = None
     else:
         a_entries = []
-        a_entries_append = a_entries.append
-        for _ in range(a_count):
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+        append_a = a_entries.append
+        for _ in range(count_a):
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("entity", pos)
             b_entity = []
-            b_entity_append = b_entity.append
-            for _ in range(b_count):
+            append_b = b_entity.append
+            for _ in range(count_b):
                 c_entity_type, pos = read_text(buf, pos)
                 if _h.unpack_from(buf, pos)[0] == -1:
                     c_entity_name = None
@@ -270,50 +270,50 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuota
                 else:
                     c_entity_name, pos = read_text(buf, pos)
                 element = EntityData(c_entity_type, c_entity_name)
-                b_entity_append(element)
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+                append_b(element)
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("values", pos)
             b_values = []
-            b_values_append = b_values.append
-            for _ in range(b_count):
+            append_b = b_values.append
+            for _ in range(count_b):
                 c_key, pos = read_text(buf, pos)
                 (c_value,) = _d.unpack_from(buf, pos)
                 pos += 8
                 element = ValueData(c_key, c_value)
-                b_values_append(element)
+                append_b(element)
             element = EntryData(b_entity, b_values)
-            a_entries_append(element)
+            append_a(element)
     value = DescribeClientQuotasResponse(a_throttle_time_ms, a_error_code, a_error_message, a_entries)
     return value, pos
 
 
 def _write_plain(value: DescribeClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.entries
-    if a_value is None:
+        write_text(out, value_a)
+    value_a = value.entries
+    if value_a is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.entity
-            out += _i.pack(len(b_value))
-            for c_item in b_value:
-                c_value = c_item.entity_type
-                write_text(out, c_value)
-                c_value = c_item.entity_name
-                if c_value is None:
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.entity
+            out += _i.pack(len(value_b))
+            for item_c in value_b:
+                value_c = item_c.entity_type
+                write_text(out, value_c)
+                value_c = item_c.entity_name
+                if value_c is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, c_value)
-            b_value = b_item.values
-            out += _i.pack(len(b_value))
-            for c_item in b_value:
-                c_value = c_item.key
-                write_text(out, c_value)
-                out += _d.pack(c_item.value)
+                    write_text(out, value_c)
+            value_b = item_b.values
+            out += _i.pack(len(value_b))
+            for item_c in value_b:
+                value_c = item_c.key
+                write_text(out, value_c)
+                out += _d.pack(item_c.value)

@@ -110,12 +110,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClusterR
         a_cluster_id, pos = read_compact_text(buf, pos)
     (a_controller_id,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("brokers", pos)
     a_brokers = []
-    a_brokers_append = a_brokers.append
-    for _ in range(a_count):
+    append_a = a_brokers.append
+    for _ in range(count_a):
         (b_broker_id,) = _i.unpack_from(buf, pos)
         pos += 4
         size = buf[pos]
@@ -147,7 +147,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClusterR
         else:
             pos += 1
         element = DescribeClusterBroker(b_broker_id, b_host, b_port, b_rack, b_is_fenced)
-        a_brokers_append(element)
+        append_a(element)
     (a_cluster_authorized_operations,) = _i.unpack_from(buf, pos)
     pos += 4
     if buf[pos]:
@@ -162,11 +162,11 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
     if not (version >= 1) and value.endpoint_type != 1:
         raise absent("endpoint_type", version)
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -175,8 +175,8 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
         out += encoded
     if version >= 1:
         out += _b.pack(value.endpoint_type)
-    a_value = value.cluster_id
-    encoded = a_value.encode()
+    value_a = value.cluster_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -184,26 +184,26 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
         out += varint(size)
     out += encoded
     out += _i.pack(value.controller_id)
-    a_value = value.brokers
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        if not (version >= 2) and b_item.is_fenced:
+    value_a = value.brokers
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        if not (version >= 2) and item_b.is_fenced:
             raise absent("is_fenced", version)
-        out += _i.pack(b_item.broker_id)
-        b_value = b_item.host
-        encoded = b_value.encode()
+        out += _i.pack(item_b.broker_id)
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(b_item.port)
-        b_value = b_item.rack
-        if b_value is None:
+        out += _i.pack(item_b.port)
+        value_b = item_b.rack
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -211,6 +211,6 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
                 out += varint(size)
             out += encoded
         if version >= 2:
-            out += _t.pack(b_item.is_fenced)
+            out += _t.pack(item_b.is_fenced)
         out.append(0)
     out += _ix.pack(value.cluster_authorized_operations)

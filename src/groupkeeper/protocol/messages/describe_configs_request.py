@@ -78,12 +78,12 @@ class DescribeConfigsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("resources", pos)
     a_resources = []
-    a_resources_append = a_resources.append
-    for _ in range(a_count):
+    append_a = a_resources.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         size = buf[pos]
@@ -93,13 +93,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
             pos = end
         else:
             b_resource_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             b_configuration_keys = None
         else:
             b_configuration_keys = []
-            b_configuration_keys_append = b_configuration_keys.append
-            for _ in range(b_count):
+            append_b = b_configuration_keys.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -107,13 +107,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
                     pos = end
                 else:
                     element, pos = read_compact_text(buf, pos)
-                b_configuration_keys_append(element)
+                append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DescribeConfigsResource(b_resource_type, b_resource_name, b_configuration_keys)
-        a_resources_append(element)
+        append_a(element)
     a_include_synonyms, a_include_documentation = _tt.unpack_from(buf, pos)
     pos += 2
     if buf[pos]:
@@ -125,25 +125,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
 
 
 def _write_flexible(value: DescribeConfigsRequest, out: bytearray, version: int) -> None:
-    a_value = value.resources
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+    value_a = value.resources
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.configuration_keys
-        if b_value is None:
+        value_b = item_b.configuration_keys
+        if value_b is None:
             out.append(0)
         else:
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                encoded = c_item.encode()
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                encoded = item_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -155,26 +155,26 @@ def _write_flexible(value: DescribeConfigsRequest, out: bytearray, version: int)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("resources", pos)
     a_resources = []
-    a_resources_append = a_resources.append
-    for _ in range(a_count):
+    append_a = a_resources.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             b_configuration_keys = None
         else:
             b_configuration_keys = []
-            b_configuration_keys_append = b_configuration_keys.append
-            for _ in range(b_count):
+            append_b = b_configuration_keys.append
+            for _ in range(count_b):
                 element, pos = read_text(buf, pos)
-                b_configuration_keys_append(element)
+                append_b(element)
         element = DescribeConfigsResource(b_resource_type, b_resource_name, b_configuration_keys)
-        a_resources_append(element)
+        append_a(element)
     a_include_synonyms = buf[pos] != 0
     pos += 1
     if version >= 3:
@@ -189,19 +189,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequ
 def _write_plain(value: DescribeConfigsRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.include_documentation:
         raise absent("include_documentation", version)
-    a_value = value.resources
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        write_text(out, b_value)
-        b_value = b_item.configuration_keys
-        if b_value is None:
+    value_a = value.resources
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        write_text(out, value_b)
+        value_b = item_b.configuration_keys
+        if value_b is None:
             out += b"\xff\xff\xff\xff"
         else:
-            out += _i.pack(len(b_value))
-            for c_item in b_value:
-                write_text(out, c_item)
+            out += _i.pack(len(value_b))
+            for item_c in value_b:
+                write_text(out, item_c)
     out += _t.pack(value.include_synonyms)
     if version >= 3:
         out += _t.pack(value.include_documentation)

@@ -119,12 +119,12 @@ class DescribeConfigsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -146,12 +146,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
             pos = end
         else:
             b_resource_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("configs", pos)
         b_configs = []
-        b_configs_append = b_configs.append
-        for _ in range(b_count):
+        append_b = b_configs.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -171,12 +171,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
                 c_value, pos = read_compact_text(buf, pos)
             c_read_only, c_config_source, c_is_sensitive = _tbt.unpack_from(buf, pos)
             pos += 3
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("synonyms", pos)
             c_synonyms = []
-            c_synonyms_append = c_synonyms.append
-            for _ in range(c_count):
+            append_c = c_synonyms.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -201,7 +201,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
                 else:
                     pos += 1
                 element = DescribeConfigsSynonym(d_name, d_value, d_source)
-                c_synonyms_append(element)
+                append_c(element)
             (c_config_type,) = _b.unpack_from(buf, pos)
             pos += 1
             size = buf[pos]
@@ -219,13 +219,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
             else:
                 pos += 1
             element = DescribeConfigsResourceResult(c_name, c_value, c_read_only, c_config_source, c_is_sensitive, c_synonyms, c_config_type, c_documentation)
-            b_configs_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DescribeConfigsResult(b_error_code, b_error_message, b_resource_type, b_resource_name, b_configs)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -236,82 +236,82 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
 
 def _write_flexible(value: DescribeConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.configs
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+        value_b = item_b.configs
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.value
-            if c_value is None:
+            value_c = item_c.value
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _tbt.pack(c_item.read_only, c_item.config_source, c_item.is_sensitive)
-            c_value = c_item.synonyms
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.name
-                encoded = d_value.encode()
+            out += _tbt.pack(item_c.read_only, item_c.config_source, item_c.is_sensitive)
+            value_c = item_c.synonyms
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.name
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                d_value = d_item.value
-                if d_value is None:
+                value_d = item_d.value
+                if value_d is None:
                     out.append(0)
                 else:
-                    encoded = d_value.encode()
+                    encoded = value_d.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _bx.pack(d_item.source)
-            out += _b.pack(c_item.config_type)
-            c_value = c_item.documentation
-            if c_value is None:
+                out += _bx.pack(item_d.source)
+            out += _b.pack(item_c.config_type)
+            value_c = item_c.documentation
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -326,12 +326,12 @@ def _write_flexible(value: DescribeConfigsResponse, out: bytearray, version: int
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if _h.unpack_from(buf, pos)[0] == -1:
@@ -342,12 +342,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResp
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("configs", pos)
         b_configs = []
-        b_configs_append = b_configs.append
-        for _ in range(b_count):
+        append_b = b_configs.append
+        for _ in range(count_b):
             c_name, pos = read_text(buf, pos)
             if _h.unpack_from(buf, pos)[0] == -1:
                 c_value = None
@@ -356,12 +356,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResp
                 c_value, pos = read_text(buf, pos)
             c_read_only, c_config_source, c_is_sensitive = _tbt.unpack_from(buf, pos)
             pos += 3
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("synonyms", pos)
             c_synonyms = []
-            c_synonyms_append = c_synonyms.append
-            for _ in range(c_count):
+            append_c = c_synonyms.append
+            for _ in range(count_c):
                 d_name, pos = read_text(buf, pos)
                 if _h.unpack_from(buf, pos)[0] == -1:
                     d_value = None
@@ -371,7 +371,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResp
                 (d_source,) = _b.unpack_from(buf, pos)
                 pos += 1
                 element = DescribeConfigsSynonym(d_name, d_value, d_source)
-                c_synonyms_append(element)
+                append_c(element)
             if version >= 3:
                 (c_config_type,) = _b.unpack_from(buf, pos)
                 pos += 1
@@ -384,53 +384,53 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResp
                 c_config_type = 0
                 c_documentation = ""
             element = DescribeConfigsResourceResult(c_name, c_value, c_read_only, c_config_source, c_is_sensitive, c_synonyms, c_config_type, c_documentation)
-            b_configs_append(element)
+            append_b(element)
         element = DescribeConfigsResult(b_error_code, b_error_message, b_resource_type, b_resource_name, b_configs)
-        a_results_append(element)
+        append_a(element)
     value = DescribeConfigsResponse(a_throttle_time_ms, a_results)
     return value, pos
 
 
 def _write_plain(value: DescribeConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        write_text(out, b_value)
-        b_value = b_item.configs
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.name
-            write_text(out, c_value)
-            c_value = c_item.value
-            if c_value is None:
+            write_text(out, value_b)
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        write_text(out, value_b)
+        value_b = item_b.configs
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.name
+            write_text(out, value_c)
+            value_c = item_c.value
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
-            out += _tbt.pack(c_item.read_only, c_item.config_source, c_item.is_sensitive)
-            c_value = c_item.synonyms
-            out += _i.pack(len(c_value))
-            for d_item in c_value:
-                d_value = d_item.name
-                write_text(out, d_value)
-                d_value = d_item.value
-                if d_value is None:
+                write_text(out, value_c)
+            out += _tbt.pack(item_c.read_only, item_c.config_source, item_c.is_sensitive)
+            value_c = item_c.synonyms
+            out += _i.pack(len(value_c))
+            for item_d in value_c:
+                value_d = item_d.name
+                write_text(out, value_d)
+                value_d = item_d.value
+                if value_d is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, d_value)
-                out += _b.pack(d_item.source)
+                    write_text(out, value_d)
+                out += _b.pack(item_d.source)
             if version >= 3:
-                out += _b.pack(c_item.config_type)
-                c_value = c_item.documentation
-                if c_value is None:
+                out += _b.pack(item_c.config_type)
+                value_c = item_c.documentation
+                if value_c is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, c_value)
+                    write_text(out, value_c)

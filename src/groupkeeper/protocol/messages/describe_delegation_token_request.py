@@ -66,13 +66,13 @@ class DescribeDelegationTokenRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_owners = None
     else:
         a_owners = []
-        a_owners_append = a_owners.append
-        for _ in range(a_count):
+        append_a = a_owners.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -92,7 +92,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegati
             else:
                 pos += 1
             element = DescribeDelegationTokenOwner(b_principal_type, b_principal_name)
-            a_owners_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -102,22 +102,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegati
 
 
 def _write_flexible(value: DescribeDelegationTokenRequest, out: bytearray, version: int) -> None:
-    a_value = value.owners
-    if a_value is None:
+    value_a = value.owners
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.principal_type
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.principal_type
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.principal_name
-            encoded = b_value.encode()
+            value_b = item_b.principal_name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -129,29 +129,29 @@ def _write_flexible(value: DescribeDelegationTokenRequest, out: bytearray, versi
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         a_owners = None
     else:
         a_owners = []
-        a_owners_append = a_owners.append
-        for _ in range(a_count):
+        append_a = a_owners.append
+        for _ in range(count_a):
             b_principal_type, pos = read_text(buf, pos)
             b_principal_name, pos = read_text(buf, pos)
             element = DescribeDelegationTokenOwner(b_principal_type, b_principal_name)
-            a_owners_append(element)
+            append_a(element)
     value = DescribeDelegationTokenRequest(a_owners)
     return value, pos
 
 
 def _write_plain(value: DescribeDelegationTokenRequest, out: bytearray, version: int) -> None:
-    a_value = value.owners
-    if a_value is None:
+    value_a = value.owners
+    if value_a is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.principal_type
-            write_text(out, b_value)
-            b_value = b_item.principal_name
-            write_text(out, b_value)
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.principal_type
+            write_text(out, value_b)
+            value_b = item_b.principal_name
+            write_text(out, value_b)

@@ -109,12 +109,12 @@ class DescribeDelegationTokenResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("tokens", pos)
     a_tokens = []
-    a_tokens_append = a_tokens.append
-    for _ in range(a_count):
+    append_a = a_tokens.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -163,12 +163,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegati
             pos = end
         else:
             b_hmac, pos = read_compact_bytes(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("renewers", pos)
         b_renewers = []
-        b_renewers_append = b_renewers.append
-        for _ in range(b_count):
+        append_b = b_renewers.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -188,13 +188,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegati
             else:
                 pos += 1
             element = DescribedDelegationTokenRenewer(c_principal_type, c_principal_name)
-            b_renewers_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DescribedDelegationToken(b_principal_type, b_principal_name, b_token_requester_principal_type, b_token_requester_principal_name, b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, b_token_id, b_hmac, b_renewers)
-        a_tokens_append(element)
+        append_a(element)
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if buf[pos]:
@@ -207,23 +207,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegati
 
 def _write_flexible(value: DescribeDelegationTokenResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.tokens
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        if not (version >= 3) and b_item.token_requester_principal_type:
+    value_a = value.tokens
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        if not (version >= 3) and item_b.token_requester_principal_type:
             raise absent("token_requester_principal_type", version)
-        if not (version >= 3) and b_item.token_requester_principal_name:
+        if not (version >= 3) and item_b.token_requester_principal_name:
             raise absent("token_requester_principal_name", version)
-        b_value = b_item.principal_type
-        encoded = b_value.encode()
+        value_b = item_b.principal_type
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.principal_name
-        encoded = b_value.encode()
+        value_b = item_b.principal_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -231,46 +231,46 @@ def _write_flexible(value: DescribeDelegationTokenResponse, out: bytearray, vers
             out += varint(size)
         out += encoded
         if version >= 3:
-            b_value = b_item.token_requester_principal_type
-            encoded = b_value.encode()
+            value_b = item_b.token_requester_principal_type
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.token_requester_principal_name
-            encoded = b_value.encode()
+            value_b = item_b.token_requester_principal_name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _qqq.pack(b_item.issue_timestamp, b_item.expiry_timestamp, b_item.max_timestamp)
-        b_value = b_item.token_id
-        encoded = b_value.encode()
+        out += _qqq.pack(item_b.issue_timestamp, item_b.expiry_timestamp, item_b.max_timestamp)
+        value_b = item_b.token_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.hmac
-        write_compact_bytes(out, b_value)
-        b_value = b_item.renewers
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.principal_type
-            encoded = c_value.encode()
+        value_b = item_b.hmac
+        write_compact_bytes(out, value_b)
+        value_b = item_b.renewers
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.principal_type
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.principal_name
-            encoded = c_value.encode()
+            value_c = item_c.principal_name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -285,30 +285,30 @@ def _write_flexible(value: DescribeDelegationTokenResponse, out: bytearray, vers
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("tokens", pos)
     a_tokens = []
-    a_tokens_append = a_tokens.append
-    for _ in range(a_count):
+    append_a = a_tokens.append
+    for _ in range(count_a):
         b_principal_type, pos = read_text(buf, pos)
         b_principal_name, pos = read_text(buf, pos)
         b_issue_timestamp, b_expiry_timestamp, b_max_timestamp = _qqq.unpack_from(buf, pos)
         pos += 24
         b_token_id, pos = read_text(buf, pos)
         b_hmac, pos = read_bytes(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("renewers", pos)
         b_renewers = []
-        b_renewers_append = b_renewers.append
-        for _ in range(b_count):
+        append_b = b_renewers.append
+        for _ in range(count_b):
             c_principal_type, pos = read_text(buf, pos)
             c_principal_name, pos = read_text(buf, pos)
             element = DescribedDelegationTokenRenewer(c_principal_type, c_principal_name)
-            b_renewers_append(element)
+            append_b(element)
         element = DescribedDelegationToken(b_principal_type, b_principal_name, "", "", b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, b_token_id, b_hmac, b_renewers)
-        a_tokens_append(element)
+        append_a(element)
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     value = DescribeDelegationTokenResponse(a_error_code, a_tokens, a_throttle_time_ms)
@@ -317,27 +317,27 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationT
 
 def _write_plain(value: DescribeDelegationTokenResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.tokens
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        if b_item.token_requester_principal_type:
+    value_a = value.tokens
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        if item_b.token_requester_principal_type:
             raise absent("token_requester_principal_type", version)
-        if b_item.token_requester_principal_name:
+        if item_b.token_requester_principal_name:
             raise absent("token_requester_principal_name", version)
-        b_value = b_item.principal_type
-        write_text(out, b_value)
-        b_value = b_item.principal_name
-        write_text(out, b_value)
-        out += _qqq.pack(b_item.issue_timestamp, b_item.expiry_timestamp, b_item.max_timestamp)
-        b_value = b_item.token_id
-        write_text(out, b_value)
-        b_value = b_item.hmac
-        write_bytes(out, b_value)
-        b_value = b_item.renewers
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.principal_type
-            write_text(out, c_value)
-            c_value = c_item.principal_name
-            write_text(out, c_value)
+        value_b = item_b.principal_type
+        write_text(out, value_b)
+        value_b = item_b.principal_name
+        write_text(out, value_b)
+        out += _qqq.pack(item_b.issue_timestamp, item_b.expiry_timestamp, item_b.max_timestamp)
+        value_b = item_b.token_id
+        write_text(out, value_b)
+        value_b = item_b.hmac
+        write_bytes(out, value_b)
+        value_b = item_b.renewers
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.principal_type
+            write_text(out, value_c)
+            value_c = item_c.principal_name
+            write_text(out, value_c)
     out += _i.pack(value.throttle_time_ms)

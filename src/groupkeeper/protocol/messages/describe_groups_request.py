@@ -59,12 +59,12 @@ class DescribeGroupsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -72,7 +72,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_groups_append(element)
+        append_a(element)
     a_include_authorized_operations = buf[pos] != 0
     pos += 1
     if buf[pos]:
@@ -84,10 +84,10 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
 
 
 def _write_flexible(value: DescribeGroupsRequest, out: bytearray, version: int) -> None:
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -98,14 +98,14 @@ def _write_flexible(value: DescribeGroupsRequest, out: bytearray, version: int) 
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         element, pos = read_text(buf, pos)
-        a_groups_append(element)
+        append_a(element)
     if version >= 3:
         a_include_authorized_operations = buf[pos] != 0
         pos += 1
@@ -118,9 +118,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsReque
 def _write_plain(value: DescribeGroupsRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.include_authorized_operations:
         raise absent("include_authorized_operations", version)
-    a_value = value.groups
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        write_text(out, b_item)
+    value_a = value.groups
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        write_text(out, item_b)
     if version >= 3:
         out += _t.pack(value.include_authorized_operations)

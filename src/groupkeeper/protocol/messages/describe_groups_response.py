@@ -110,12 +110,12 @@ class DescribeGroupsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if version >= 6:
@@ -159,12 +159,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
             pos = end
         else:
             b_protocol_data, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("members", pos)
         b_members = []
-        b_members_append = b_members.append
-        for _ in range(b_count):
+        append_b = b_members.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -215,7 +215,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
             else:
                 pos += 1
             element = DescribedGroupMember(c_member_id, c_group_instance_id, c_client_id, c_client_host, c_member_metadata, c_member_assignment)
-            b_members_append(element)
+            append_b(element)
         (b_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
         if buf[pos]:
@@ -223,7 +223,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
         else:
             pos += 1
         element = DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_protocol_type, b_protocol_data, b_members, b_authorized_operations)
-        a_groups_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -234,100 +234,100 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
 
 def _write_flexible(value: DescribeGroupsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        if not (version >= 6) and b_item.error_message is not None:
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        if not (version >= 6) and item_b.error_message is not None:
             raise absent("error_message", version)
-        out += _h.pack(b_item.error_code)
+        out += _h.pack(item_b.error_code)
         if version >= 6:
-            b_value = b_item.error_message
-            if b_value is None:
+            value_b = item_b.error_message
+            if value_b is None:
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_state
-        encoded = b_value.encode()
+        value_b = item_b.group_state
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.protocol_type
-        encoded = b_value.encode()
+        value_b = item_b.protocol_type
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.protocol_data
-        encoded = b_value.encode()
+        value_b = item_b.protocol_data
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.members
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.member_id
-            encoded = c_value.encode()
+        value_b = item_b.members
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.member_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.group_instance_id
-            if c_value is None:
+            value_c = item_c.group_instance_id
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.client_id
-            encoded = c_value.encode()
+            value_c = item_c.client_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.client_host
-            encoded = c_value.encode()
+            value_c = item_c.client_host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.member_metadata
-            write_compact_bytes(out, c_value)
-            c_value = c_item.member_assignment
-            write_compact_bytes(out, c_value)
+            value_c = item_c.member_metadata
+            write_compact_bytes(out, value_c)
+            value_c = item_c.member_assignment
+            write_compact_bytes(out, value_c)
             out.append(0)
-        out += _ix.pack(b_item.authorized_operations)
+        out += _ix.pack(item_b.authorized_operations)
     out.append(0)
 
 
@@ -337,24 +337,24 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRespo
         pos += 4
     else:
         a_throttle_time_ms = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         b_group_id, pos = read_text(buf, pos)
         b_group_state, pos = read_text(buf, pos)
         b_protocol_type, pos = read_text(buf, pos)
         b_protocol_data, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("members", pos)
         b_members = []
-        b_members_append = b_members.append
-        for _ in range(b_count):
+        append_b = b_members.append
+        for _ in range(count_b):
             c_member_id, pos = read_text(buf, pos)
             if version >= 4:
                 if _h.unpack_from(buf, pos)[0] == -1:
@@ -369,14 +369,14 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRespo
             c_member_metadata, pos = read_bytes(buf, pos)
             c_member_assignment, pos = read_bytes(buf, pos)
             element = DescribedGroupMember(c_member_id, c_group_instance_id, c_client_id, c_client_host, c_member_metadata, c_member_assignment)
-            b_members_append(element)
+            append_b(element)
         if version >= 3:
             (b_authorized_operations,) = _i.unpack_from(buf, pos)
             pos += 4
         else:
             b_authorized_operations = -2147483648
         element = DescribedGroup(b_error_code, None, b_group_id, b_group_state, b_protocol_type, b_protocol_data, b_members, b_authorized_operations)
-        a_groups_append(element)
+        append_a(element)
     value = DescribeGroupsResponse(a_throttle_time_ms, a_groups)
     return value, pos
 
@@ -384,40 +384,40 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRespo
 def _write_plain(value: DescribeGroupsResponse, out: bytearray, version: int) -> None:
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)
-    a_value = value.groups
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        if b_item.error_message is not None:
+    value_a = value.groups
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        if item_b.error_message is not None:
             raise absent("error_message", version)
-        if not (version >= 3) and b_item.authorized_operations != -2147483648:
+        if not (version >= 3) and item_b.authorized_operations != -2147483648:
             raise absent("authorized_operations", version)
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.group_id
-        write_text(out, b_value)
-        b_value = b_item.group_state
-        write_text(out, b_value)
-        b_value = b_item.protocol_type
-        write_text(out, b_value)
-        b_value = b_item.protocol_data
-        write_text(out, b_value)
-        b_value = b_item.members
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.member_id
-            write_text(out, c_value)
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.group_id
+        write_text(out, value_b)
+        value_b = item_b.group_state
+        write_text(out, value_b)
+        value_b = item_b.protocol_type
+        write_text(out, value_b)
+        value_b = item_b.protocol_data
+        write_text(out, value_b)
+        value_b = item_b.members
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.member_id
+            write_text(out, value_c)
             if version >= 4:
-                c_value = c_item.group_instance_id
-                if c_value is None:
+                value_c = item_c.group_instance_id
+                if value_c is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, c_value)
-            c_value = c_item.client_id
-            write_text(out, c_value)
-            c_value = c_item.client_host
-            write_text(out, c_value)
-            c_value = c_item.member_metadata
-            write_bytes(out, c_value)
-            c_value = c_item.member_assignment
-            write_bytes(out, c_value)
+                    write_text(out, value_c)
+            value_c = item_c.client_id
+            write_text(out, value_c)
+            value_c = item_c.client_host
+            write_text(out, value_c)
+            value_c = item_c.member_metadata
+            write_bytes(out, value_c)
+            value_c = item_c.member_assignment
+            write_bytes(out, value_c)
         if version >= 3:
-            out += _i.pack(b_item.authorized_operations)
+            out += _i.pack(item_b.authorized_operations)

@@ -69,13 +69,13 @@ class DescribeLogDirsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_topics = None
     else:
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -83,16 +83,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
                 pos = end
             else:
                 b_topic, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = DescribableLogDirTopic(b_topic, b_partitions)
-            a_topics_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -102,55 +102,55 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
 
 
 def _write_flexible(value: DescribeLogDirsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    if a_value is None:
+    value_a = value.topics
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.topic
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.topic
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         a_topics = None
     else:
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             b_topic, pos = read_text(buf, pos)
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             element = DescribableLogDirTopic(b_topic, b_partitions)
-            a_topics_append(element)
+            append_a(element)
     value = DescribeLogDirsRequest(a_topics)
     return value, pos
 
 
 def _write_plain(value: DescribeLogDirsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    if a_value is None:
+    value_a = value.topics
+    if value_a is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.topic
-            write_text(out, b_value)
-            b_value = b_item.partitions
-            out += _i.pack(len(b_value))
-            write_numbers(out, b_value, "i")
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.topic
+            write_text(out, value_b)
+            value_b = item_b.partitions
+            out += _i.pack(len(value_b))
+            write_numbers(out, value_b, "i")

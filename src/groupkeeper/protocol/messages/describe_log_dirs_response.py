@@ -119,12 +119,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
         pos += 2
     else:
         a_error_code = 0
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -134,12 +134,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
             pos = end
         else:
             b_log_dir, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -147,12 +147,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
                 pos = end
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
             c_partitions = []
-            c_partitions_append = c_partitions.append
-            for _ in range(c_count):
+            append_c = c_partitions.append
+            for _ in range(count_c):
                 d_partition_index, d_partition_size, d_offset_lag, d_is_future_key = _iqqt.unpack_from(buf, pos)
                 pos += 21
                 if buf[pos]:
@@ -160,13 +160,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
                 else:
                     pos += 1
                 element = DescribeLogDirsPartition(d_partition_index, d_partition_size, d_offset_lag, d_is_future_key)
-                c_partitions_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = DescribeLogDirsTopic(c_name, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         if version >= 4:
             b_total_bytes, b_usable_bytes = _qq.unpack_from(buf, pos)
             pos += 16
@@ -183,7 +183,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
         else:
             pos += 1
         element = DescribeLogDirsResult(b_error_code, b_log_dir, b_topics, b_total_bytes, b_usable_bytes, b_is_cordoned)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -196,38 +196,38 @@ def _write_flexible(value: DescribeLogDirsResponse, out: bytearray, version: int
     out += _i.pack(value.throttle_time_ms)
     if version >= 3:
         out += _h.pack(value.error_code)
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.log_dir
-        encoded = b_value.encode()
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.log_dir
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _iqqtx.pack(d_item.partition_index, d_item.partition_size, d_item.offset_lag, d_item.is_future_key)
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _iqqtx.pack(item_d.partition_index, item_d.partition_size, item_d.offset_lag, item_d.is_future_key)
             out.append(0)
         if version >= 4:
-            out += _qq.pack(b_item.total_bytes, b_item.usable_bytes)
+            out += _qq.pack(item_b.total_bytes, item_b.usable_bytes)
         if version >= 5:
-            out += _t.pack(b_item.is_cordoned)
+            out += _t.pack(item_b.is_cordoned)
         out.append(0)
     out.append(0)
 
@@ -235,54 +235,54 @@ def _write_flexible(value: DescribeLogDirsResponse, out: bytearray, version: int
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         b_log_dir, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             c_name, pos = read_text(buf, pos)
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
             c_partitions = []
-            c_partitions_append = c_partitions.append
-            for _ in range(c_count):
+            append_c = c_partitions.append
+            for _ in range(count_c):
                 d_partition_index, d_partition_size, d_offset_lag, d_is_future_key = _iqqt.unpack_from(buf, pos)
                 pos += 21
                 element = DescribeLogDirsPartition(d_partition_index, d_partition_size, d_offset_lag, d_is_future_key)
-                c_partitions_append(element)
+                append_c(element)
             element = DescribeLogDirsTopic(c_name, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         element = DescribeLogDirsResult(b_error_code, b_log_dir, b_topics, -1, -1, False)
-        a_results_append(element)
+        append_a(element)
     value = DescribeLogDirsResponse(a_throttle_time_ms, 0, a_results)
     return value, pos
 
 
 def _write_plain(value: DescribeLogDirsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.log_dir
-        write_text(out, b_value)
-        b_value = b_item.topics
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.name
-            write_text(out, c_value)
-            c_value = c_item.partitions
-            out += _i.pack(len(c_value))
-            for d_item in c_value:
-                out += _iqqt.pack(d_item.partition_index, d_item.partition_size, d_item.offset_lag, d_item.is_future_key)
+    value_a = value.results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.log_dir
+        write_text(out, value_b)
+        value_b = item_b.topics
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.name
+            write_text(out, value_c)
+            value_c = item_c.partitions
+            out += _i.pack(len(value_c))
+            for item_d in value_c:
+                out += _iqqt.pack(item_d.partition_index, item_d.partition_size, item_d.offset_lag, item_d.is_future_key)

@@ -57,12 +57,12 @@ class DescribeProducersRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducersRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -70,16 +70,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_indexes", pos)
-        b_partition_indexes, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partition_indexes, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicRequest(b_name, b_partition_indexes)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -89,19 +89,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
 
 
 def _write_flexible(value: DescribeProducersRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partition_indexes
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+        value_b = item_b.partition_indexes
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
     out.append(0)

@@ -102,12 +102,12 @@ class DescribeProducersResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducersResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -115,12 +115,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             size = buf[pos]
@@ -133,12 +133,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
                 pos += 1
             else:
                 c_error_message, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("active_producers", pos)
             c_active_producers = []
-            c_active_producers_append = c_active_producers.append
-            for _ in range(c_count):
+            append_c = c_active_producers.append
+            for _ in range(count_c):
                 d_producer_id, d_producer_epoch, d_last_sequence, d_last_timestamp, d_coordinator_epoch, d_current_txn_start_offset = _qiiqiq.unpack_from(buf, pos)
                 pos += 36
                 if buf[pos]:
@@ -146,19 +146,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
                 else:
                     pos += 1
                 element = ProducerState(d_producer_id, d_producer_epoch, d_last_sequence, d_last_timestamp, d_coordinator_epoch, d_current_txn_start_offset)
-                c_active_producers_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = PartitionResponse(c_partition_index, c_error_code, c_error_message, c_active_producers)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicResponse(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -169,36 +169,36 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
 
 def _write_flexible(value: DescribeProducersResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.active_producers
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _qiiqiqx.pack(d_item.producer_id, d_item.producer_epoch, d_item.last_sequence, d_item.last_timestamp, d_item.coordinator_epoch, d_item.current_txn_start_offset)
+            value_c = item_c.active_producers
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _qiiqiqx.pack(item_d.producer_id, item_d.producer_epoch, item_d.last_sequence, item_d.last_timestamp, item_d.coordinator_epoch, item_d.current_txn_start_offset)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -157,12 +157,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
             a_error_message, pos = read_compact_text(buf, pos)
     else:
         a_error_message = ""
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -170,12 +170,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             if version >= 2:
@@ -193,12 +193,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
                 c_error_message = ""
             c_leader_id, c_leader_epoch, c_high_watermark = _iiq.unpack_from(buf, pos)
             pos += 16
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("current_voters", pos)
             c_current_voters = []
-            c_current_voters_append = c_current_voters.append
-            for _ in range(c_count):
+            append_c = c_current_voters.append
+            for _ in range(count_c):
                 (d_replica_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 if version >= 2:
@@ -219,13 +219,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
                 else:
                     pos += 1
                 element = ReplicaState(d_replica_id, d_replica_directory_id, d_log_end_offset, d_last_fetch_timestamp, d_last_caught_up_timestamp)
-                c_current_voters_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("observers", pos)
             c_observers = []
-            c_observers_append = c_observers.append
-            for _ in range(c_count):
+            append_c = c_observers.append
+            for _ in range(count_c):
                 (d_replica_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 if version >= 2:
@@ -246,34 +246,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
                 else:
                     pos += 1
                 element = ReplicaState(d_replica_id, d_replica_directory_id, d_log_end_offset, d_last_fetch_timestamp, d_last_caught_up_timestamp)
-                c_observers_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_error_code, c_error_message, c_leader_id, c_leader_epoch, c_high_watermark, c_current_voters, c_observers)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if version >= 2:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("nodes", pos)
         a_nodes = []
-        a_nodes_append = a_nodes.append
-        for _ in range(a_count):
+        append_a = a_nodes.append
+        for _ in range(count_a):
             (b_node_id,) = _i.unpack_from(buf, pos)
             pos += 4
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("listeners", pos)
             b_listeners = []
-            b_listeners_append = b_listeners.append
-            for _ in range(b_count):
+            append_b = b_listeners.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -295,13 +295,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
                 else:
                     pos += 1
                 element = Listener(c_name, c_host, c_port)
-                b_listeners_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = Node(b_node_id, b_listeners)
-            a_nodes_append(element)
+            append_a(element)
     else:
         a_nodes = ()
     if buf[pos]:
@@ -317,95 +317,95 @@ def _write_flexible(value: DescribeQuorumResponse, out: bytearray, version: int)
         raise absent("nodes", version)
     out += _h.pack(value.error_code)
     if version >= 2:
-        a_value = value.error_message
-        if a_value is None:
+        value_a = value.error_message
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)
             if version >= 2:
-                c_value = c_item.error_message
-                if c_value is None:
+                value_c = item_c.error_message
+                if value_c is None:
                     out.append(0)
                 else:
-                    encoded = c_value.encode()
+                    encoded = value_c.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-            out += _iiq.pack(c_item.leader_id, c_item.leader_epoch, c_item.high_watermark)
-            c_value = c_item.current_voters
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                if not (version >= 2) and d_item.replica_directory_id != ZERO_UUID:
+            out += _iiq.pack(item_c.leader_id, item_c.leader_epoch, item_c.high_watermark)
+            value_c = item_c.current_voters
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                if not (version >= 2) and item_d.replica_directory_id != ZERO_UUID:
                     raise absent("replica_directory_id", version)
-                out += _i.pack(d_item.replica_id)
+                out += _i.pack(item_d.replica_id)
                 if version >= 2:
-                    out += d_item.replica_directory_id
-                out += _q.pack(d_item.log_end_offset)
+                    out += item_d.replica_directory_id
+                out += _q.pack(item_d.log_end_offset)
                 if version >= 1:
-                    out += _qq.pack(d_item.last_fetch_timestamp, d_item.last_caught_up_timestamp)
+                    out += _qq.pack(item_d.last_fetch_timestamp, item_d.last_caught_up_timestamp)
                 out.append(0)
-            c_value = c_item.observers
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                if not (version >= 2) and d_item.replica_directory_id != ZERO_UUID:
+            value_c = item_c.observers
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                if not (version >= 2) and item_d.replica_directory_id != ZERO_UUID:
                     raise absent("replica_directory_id", version)
-                out += _i.pack(d_item.replica_id)
+                out += _i.pack(item_d.replica_id)
                 if version >= 2:
-                    out += d_item.replica_directory_id
-                out += _q.pack(d_item.log_end_offset)
+                    out += item_d.replica_directory_id
+                out += _q.pack(item_d.log_end_offset)
                 if version >= 1:
-                    out += _qq.pack(d_item.last_fetch_timestamp, d_item.last_caught_up_timestamp)
+                    out += _qq.pack(item_d.last_fetch_timestamp, item_d.last_caught_up_timestamp)
                 out.append(0)
             out.append(0)
         out.append(0)
     if version >= 2:
-        a_value = value.nodes
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            out += _i.pack(b_item.node_id)
-            b_value = b_item.listeners
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.name
-                encoded = c_value.encode()
+        value_a = value.nodes
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            out += _i.pack(item_b.node_id)
+            value_b = item_b.listeners
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.name
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.host
-                encoded = c_value.encode()
+                value_c = item_c.host
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _Hx.pack(c_item.port)
+                out += _Hx.pack(item_c.port)
             out.append(0)
     out.append(0)

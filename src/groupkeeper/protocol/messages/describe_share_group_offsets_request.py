@@ -69,12 +69,12 @@ class DescribeShareGroupOffsetsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -82,13 +82,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
             pos = end
         else:
             b_group_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             b_topics = None
         else:
             b_topics = []
-            b_topics_append = b_topics.append
-            for _ in range(b_count):
+            append_b = b_topics.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -96,22 +96,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
                     pos = end
                 else:
                     c_topic_name, pos = read_compact_text(buf, pos)
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = DescribeShareGroupOffsetsRequestTopic(c_topic_name, c_partitions)
-                b_topics_append(element)
+                append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DescribeShareGroupOffsetsRequestGroup(b_group_id, b_topics)
-        a_groups_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -121,34 +121,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
 
 
 def _write_flexible(value: DescribeShareGroupOffsetsRequest, out: bytearray, version: int) -> None:
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.topics
-        if b_value is None:
+        value_b = item_b.topics
+        if value_b is None:
             out.append(0)
         else:
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.topic_name
-                encoded = c_value.encode()
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.topic_name
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.partitions
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+                value_c = item_c.partitions
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
                 out.append(0)
         out.append(0)
     out.append(0)

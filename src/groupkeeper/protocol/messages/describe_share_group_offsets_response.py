@@ -105,12 +105,12 @@ class DescribeShareGroupOffsetsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -118,12 +118,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
             pos = end
         else:
             b_group_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -133,12 +133,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
                 c_topic_name, pos = read_compact_text(buf, pos)
             c_topic_id = buf[pos : pos + 16]
             pos += 16
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
             c_partitions = []
-            c_partitions_append = c_partitions.append
-            for _ in range(c_count):
+            append_c = c_partitions.append
+            for _ in range(count_c):
                 d_partition_index, d_start_offset, d_leader_epoch = _iqi.unpack_from(buf, pos)
                 pos += 16
                 if version >= 1:
@@ -163,13 +163,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
                 else:
                     pos += 1
                 element = DescribeShareGroupOffsetsResponsePartition(d_partition_index, d_start_offset, d_leader_epoch, d_lag, d_error_code, d_error_message)
-                c_partitions_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = DescribeShareGroupOffsetsResponseTopic(c_topic_name, c_topic_id, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -187,7 +187,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
         else:
             pos += 1
         element = DescribeShareGroupOffsetsResponseGroup(b_group_id, b_topics, b_error_code, b_error_message)
-        a_groups_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -198,41 +198,41 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
 
 def _write_flexible(value: DescribeShareGroupOffsetsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.topic_name
-            encoded = c_value.encode()
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.topic_name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += c_item.topic_id
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _iqi.pack(d_item.partition_index, d_item.start_offset, d_item.leader_epoch)
+            out += item_c.topic_id
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _iqi.pack(item_d.partition_index, item_d.start_offset, item_d.leader_epoch)
                 if version >= 1:
-                    out += _q.pack(d_item.lag)
-                out += _h.pack(d_item.error_code)
-                d_value = d_item.error_message
-                if d_value is None:
+                    out += _q.pack(item_d.lag)
+                out += _h.pack(item_d.error_code)
+                value_d = item_d.error_message
+                if value_d is None:
                     out.append(0)
                 else:
-                    encoded = d_value.encode()
+                    encoded = value_d.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -241,12 +241,12 @@ def _write_flexible(value: DescribeShareGroupOffsetsResponse, out: bytearray, ve
                     out += encoded
                 out.append(0)
             out.append(0)
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

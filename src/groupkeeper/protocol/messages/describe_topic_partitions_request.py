@@ -74,12 +74,12 @@ class DescribeTopicPartitionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPartitionsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -92,7 +92,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
         else:
             pos += 1
         element = TopicRequest(b_name)
-        a_topics_append(element)
+        append_a(element)
     (a_response_partition_limit,) = _i.unpack_from(buf, pos)
     pos += 4
     if buf[pos] > 127:
@@ -123,11 +123,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
 
 
 def _write_flexible(value: DescribeTopicPartitionsRequest, out: bytearray, version: int) -> None:
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -136,18 +136,18 @@ def _write_flexible(value: DescribeTopicPartitionsRequest, out: bytearray, versi
         out += encoded
         out.append(0)
     out += _i.pack(value.response_partition_limit)
-    a_value = value.cursor
-    if a_value is None:
+    value_a = value.cursor
+    if value_a is None:
         out.append(255)
     else:
         out.append(1)
-        b_value = a_value.topic_name
-        encoded = b_value.encode()
+        value_b = value_a.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ix.pack(a_value.partition_index)
+        out += _ix.pack(value_a.partition_index)
     out.append(0)

@@ -118,12 +118,12 @@ class DescribeTopicPartitionsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPartitionsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -138,42 +138,42 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
             b_name, pos = read_compact_text(buf, pos)
         b_topic_id, b_is_internal = _ut.unpack_from(buf, pos)
         pos += 17
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_error_code, c_partition_index, c_leader_id, c_leader_epoch = _hiii.unpack_from(buf, pos)
             pos += 14
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("replica_nodes", pos)
-            c_replica_nodes, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            c_replica_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("isr_nodes", pos)
-            c_isr_nodes, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            c_isr_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 c_eligible_leader_replicas = None
             else:
-                c_eligible_leader_replicas, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                c_eligible_leader_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 c_last_known_elr = None
             else:
-                c_last_known_elr, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                c_last_known_elr, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("offline_replicas", pos)
-            c_offline_replicas, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_offline_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = DescribeTopicPartitionsResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_eligible_leader_replicas, c_last_known_elr, c_offline_replicas)
-            b_partitions_append(element)
+            append_b(element)
         (b_topic_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
         if buf[pos]:
@@ -181,7 +181,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
         else:
             pos += 1
         element = DescribeTopicPartitionsResponseTopic(b_error_code, b_name, b_topic_id, b_is_internal, b_partitions, b_topic_authorized_operations)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos] > 127:
         a_next_cursor = None
         pos += 1
@@ -211,61 +211,61 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
 
 def _write_flexible(value: DescribeTopicPartitionsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.name
-        if b_value is None:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.name
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _ut.pack(b_item.topic_id, b_item.is_internal)
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _hiii.pack(c_item.error_code, c_item.partition_index, c_item.leader_id, c_item.leader_epoch)
-            c_value = c_item.replica_nodes
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
-            c_value = c_item.isr_nodes
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
-            c_value = c_item.eligible_leader_replicas
-            if c_value is None:
+        out += _ut.pack(item_b.topic_id, item_b.is_internal)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _hiii.pack(item_c.error_code, item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
+            value_c = item_c.replica_nodes
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
+            value_c = item_c.isr_nodes
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
+            value_c = item_c.eligible_leader_replicas
+            if value_c is None:
                 out.append(0)
             else:
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
-            c_value = c_item.last_known_elr
-            if c_value is None:
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
+            value_c = item_c.last_known_elr
+            if value_c is None:
                 out.append(0)
             else:
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
-            c_value = c_item.offline_replicas
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
+            value_c = item_c.offline_replicas
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
-        out += _ix.pack(b_item.topic_authorized_operations)
-    a_value = value.next_cursor
-    if a_value is None:
+        out += _ix.pack(item_b.topic_authorized_operations)
+    value_a = value.next_cursor
+    if value_a is None:
         out.append(255)
     else:
         out.append(1)
-        b_value = a_value.topic_name
-        encoded = b_value.encode()
+        value_b = value_a.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ix.pack(a_value.partition_index)
+        out += _ix.pack(value_a.partition_index)
     out.append(0)

@@ -42,12 +42,12 @@ class DescribeTransactionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransactionsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("transactional_ids", pos)
     a_transactional_ids = []
-    a_transactional_ids_append = a_transactional_ids.append
-    for _ in range(a_count):
+    append_a = a_transactional_ids.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -55,7 +55,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransact
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_transactional_ids_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -65,10 +65,10 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransact
 
 
 def _write_flexible(value: DescribeTransactionsRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_ids
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.transactional_ids
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -91,12 +91,12 @@ class DescribeTransactionsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransactionsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("transaction_states", pos)
     a_transaction_states = []
-    a_transaction_states_append = a_transaction_states.append
-    for _ in range(a_count):
+    append_a = a_transaction_states.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -115,12 +115,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransact
             b_transaction_state, pos = read_compact_text(buf, pos)
         b_transaction_timeout_ms, b_transaction_start_time_ms, b_producer_id, b_producer_epoch = _iqqh.unpack_from(buf, pos)
         pos += 22
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -128,22 +128,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransact
                 pos = end
             else:
                 c_topic, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TopicData(c_topic, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TransactionState(b_error_code, b_transactional_id, b_transaction_state, b_transaction_timeout_ms, b_transaction_start_time_ms, b_producer_id, b_producer_epoch, b_topics)
-        a_transaction_states_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -154,41 +154,41 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransact
 
 def _write_flexible(value: DescribeTransactionsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.transaction_states
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.transactional_id
-        encoded = b_value.encode()
+    value_a = value.transaction_states
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.transactional_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.transaction_state
-        encoded = b_value.encode()
+        value_b = item_b.transaction_state
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _iqqh.pack(b_item.transaction_timeout_ms, b_item.transaction_start_time_ms, b_item.producer_id, b_item.producer_epoch)
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.topic
-            encoded = c_value.encode()
+        out += _iqqh.pack(item_b.transaction_timeout_ms, item_b.transaction_start_time_ms, item_b.producer_id, item_b.producer_epoch)
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.topic
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
         out.append(0)
     out.append(0)

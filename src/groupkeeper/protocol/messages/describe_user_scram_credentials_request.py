@@ -52,13 +52,13 @@ class DescribeUserScramCredentialsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScramCredentialsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_users = None
     else:
         a_users = []
-        a_users_append = a_users.append
-        for _ in range(a_count):
+        append_a = a_users.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -71,7 +71,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
             else:
                 pos += 1
             element = UserName(b_name)
-            a_users_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -81,14 +81,14 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
 
 
 def _write_flexible(value: DescribeUserScramCredentialsRequest, out: bytearray, version: int) -> None:
-    a_value = value.users
-    if a_value is None:
+    value_a = value.users
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

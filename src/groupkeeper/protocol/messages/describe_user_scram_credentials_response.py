@@ -96,12 +96,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
         pos += 1
     else:
         a_error_message, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -121,12 +121,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
             pos += 1
         else:
             b_error_message, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("credential_infos", pos)
         b_credential_infos = []
-        b_credential_infos_append = b_credential_infos.append
-        for _ in range(b_count):
+        append_b = b_credential_infos.append
+        for _ in range(count_b):
             c_mechanism, c_iterations = _bi.unpack_from(buf, pos)
             pos += 5
             if buf[pos]:
@@ -134,13 +134,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
             else:
                 pos += 1
             element = CredentialInfo(c_mechanism, c_iterations)
-            b_credential_infos_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = DescribeUserScramCredentialsResult(b_user, b_error_code, b_error_message, b_credential_infos)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -151,43 +151,43 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
 
 def _write_flexible(value: DescribeUserScramCredentialsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.user
-        encoded = b_value.encode()
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.user
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.credential_infos
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _bix.pack(c_item.mechanism, c_item.iterations)
+        value_b = item_b.credential_infos
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _bix.pack(item_c.mechanism, item_c.iterations)
         out.append(0)
     out.append(0)

@@ -90,12 +90,12 @@ class ElectLeadersResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("replica_election_results", pos)
     a_replica_election_results = []
-    a_replica_election_results_append = a_replica_election_results.append
-    for _ in range(a_count):
+    append_a = a_replica_election_results.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -103,12 +103,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersResp
             pos = end
         else:
             b_topic, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_result", pos)
         b_partition_result = []
-        b_partition_result_append = b_partition_result.append
-        for _ in range(b_count):
+        append_b = b_partition_result.append
+        for _ in range(count_b):
             c_partition_id, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             size = buf[pos]
@@ -126,13 +126,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersResp
             else:
                 pos += 1
             element = PartitionResult(c_partition_id, c_error_code, c_error_message)
-            b_partition_result_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ReplicaElectionResult(b_topic, b_partition_result)
-        a_replica_election_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -143,26 +143,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersResp
 
 def _write_flexible(value: ElectLeadersResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.replica_election_results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic
-        encoded = b_value.encode()
+    value_a = value.replica_election_results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partition_result
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_id, c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+        value_b = item_b.partition_result
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_id, item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -182,19 +182,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRespons
         pos += 2
     else:
         a_error_code = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("replica_election_results", pos)
     a_replica_election_results = []
-    a_replica_election_results_append = a_replica_election_results.append
-    for _ in range(a_count):
+    append_a = a_replica_election_results.append
+    for _ in range(count_a):
         b_topic, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_result", pos)
         b_partition_result = []
-        b_partition_result_append = b_partition_result.append
-        for _ in range(b_count):
+        append_b = b_partition_result.append
+        for _ in range(count_b):
             c_partition_id, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             if _h.unpack_from(buf, pos)[0] == -1:
@@ -203,9 +203,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRespons
             else:
                 c_error_message, pos = read_text(buf, pos)
             element = PartitionResult(c_partition_id, c_error_code, c_error_message)
-            b_partition_result_append(element)
+            append_b(element)
         element = ReplicaElectionResult(b_topic, b_partition_result)
-        a_replica_election_results_append(element)
+        append_a(element)
     value = ElectLeadersResponse(a_throttle_time_ms, a_error_code, a_replica_election_results)
     return value, pos
 
@@ -216,17 +216,17 @@ def _write_plain(value: ElectLeadersResponse, out: bytearray, version: int) -> N
     out += _i.pack(value.throttle_time_ms)
     if version >= 1:
         out += _h.pack(value.error_code)
-    a_value = value.replica_election_results
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic
-        write_text(out, b_value)
-        b_value = b_item.partition_result
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_id, c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+    value_a = value.replica_election_results
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic
+        write_text(out, value_b)
+        value_b = item_b.partition_result
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_id, item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
+                write_text(out, value_c)

@@ -134,12 +134,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
         pos += 1
     else:
         a_cluster_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -147,20 +147,20 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_leader_id, c_leader_epoch = _iii.unpack_from(buf, pos)
             pos += 12
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("preferred_candidates", pos)
             c_preferred_candidates = []
-            c_preferred_candidates_append = c_preferred_candidates.append
-            for _ in range(c_count):
+            append_c = c_preferred_candidates.append
+            for _ in range(count_c):
                 d_candidate_id, d_candidate_directory_id = _iu.unpack_from(buf, pos)
                 pos += 20
                 if buf[pos]:
@@ -168,25 +168,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
                 else:
                     pos += 1
                 element = ReplicaInfo(d_candidate_id, d_candidate_directory_id)
-                c_preferred_candidates_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_leader_id, c_leader_epoch, (), c_preferred_candidates)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("leader_endpoints", pos)
     a_leader_endpoints = []
-    a_leader_endpoints_append = a_leader_endpoints.append
-    for _ in range(a_count):
+    append_a = a_leader_endpoints.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -208,7 +208,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
         else:
             pos += 1
         element = LeaderEndpoint(b_name, b_host, b_port)
-        a_leader_endpoints_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -218,58 +218,58 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
 
 
 def _write_flexible(value: EndQuorumEpochRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iii.pack(c_item.partition_index, c_item.leader_id, c_item.leader_epoch)
-            c_value = c_item.preferred_candidates
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _iux.pack(d_item.candidate_id, d_item.candidate_directory_id)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iii.pack(item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
+            value_c = item_c.preferred_candidates
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _iux.pack(item_d.candidate_id, item_d.candidate_directory_id)
             out.append(0)
         out.append(0)
-    a_value = value.leader_endpoints
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.leader_endpoints
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(b_item.port)
+        out += _Hx.pack(item_b.port)
     out.append(0)
 
 
@@ -279,48 +279,48 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochReque
         pos += 2
     else:
         a_cluster_id, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_leader_id, c_leader_epoch = _iii.unpack_from(buf, pos)
             pos += 12
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("preferred_successors", pos)
-            c_preferred_successors, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_preferred_successors, pos = read_numbers(buf, pos, count_c, "i", 4)
             element = PartitionData(c_partition_index, c_leader_id, c_leader_epoch, c_preferred_successors, ())
-            b_partitions_append(element)
+            append_b(element)
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = EndQuorumEpochRequest(a_cluster_id, a_topics, ())
     return value, pos
 
 
 def _write_plain(value: EndQuorumEpochRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iii.pack(c_item.partition_index, c_item.leader_id, c_item.leader_epoch)
-            c_value = c_item.preferred_successors
-            out += _i.pack(len(c_value))
-            write_numbers(out, c_value, "i")
+        write_text(out, value_a)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iii.pack(item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
+            value_c = item_c.preferred_successors
+            out += _i.pack(len(value_c))
+            write_numbers(out, value_c, "i")

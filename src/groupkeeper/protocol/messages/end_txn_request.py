@@ -75,8 +75,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndTxnRequest, i
 
 
 def _write_flexible(value: EndTxnRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    encoded = a_value.encode()
+    value_a = value.transactional_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -95,6 +95,6 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[EndTxnRequest, int]
 
 
 def _write_plain(value: EndTxnRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    write_text(out, a_value)
+    value_a = value.transactional_id
+    write_text(out, value_a)
     out += _qht.pack(value.producer_id, value.producer_epoch, value.committed)

@@ -76,13 +76,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EnvelopeRequest,
 
 
 def _write_flexible(value: EnvelopeRequest, out: bytearray, version: int) -> None:
-    a_value = value.request_data
-    write_compact_bytes(out, a_value)
-    a_value = value.request_principal
-    if a_value is None:
+    value_a = value.request_data
+    write_compact_bytes(out, value_a)
+    value_a = value.request_principal
+    if value_a is None:
         out.append(0)
     else:
-        write_compact_bytes(out, a_value)
-    a_value = value.client_host_address
-    write_compact_bytes(out, a_value)
+        write_compact_bytes(out, value_a)
+    value_a = value.client_host_address
+    write_compact_bytes(out, value_a)
     out.append(0)

@@ -67,9 +67,9 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EnvelopeResponse
 
 
 def _write_flexible(value: EnvelopeResponse, out: bytearray, version: int) -> None:
-    a_value = value.response_data
-    if a_value is None:
+    value_a = value.response_data
+    if value_a is None:
         out.append(0)
     else:
-        write_compact_bytes(out, a_value)
+        write_compact_bytes(out, value_a)
     out += _hx.pack(value.error_code)

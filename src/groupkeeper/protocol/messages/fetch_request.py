@@ -117,7 +117,7 @@ class FetchRequest(RootMessage):
         self,
         cluster_id: str | None = None,  # versions 12+, nullable 12+
         replica_id: int = -1,  # versions 0-14
-        replica_state: ReplicaState | None = None,  # versions 15+
+        replica_state: ReplicaState = ReplicaState(),  # versions 15+
         max_wait_ms: int = 0,  # versions 0+
         min_bytes: int = 0,  # versions 0+
         max_bytes: int = 2147483647,  # versions 3+
@@ -130,7 +130,7 @@ class FetchRequest(RootMessage):
     ) -> None:
         self.cluster_id = cluster_id
         self.replica_id = replica_id
-        self.replica_state = ReplicaState() if replica_state is None else replica_state
+        self.replica_state = replica_state
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -162,12 +162,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
         a_replica_id = -1
     a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch = _iiibii.unpack_from(buf, pos)
     pos += 21
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         if version <= 12:
             size = buf[pos]
             if 0 < size < 128:
@@ -183,45 +183,45 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_current_leader_epoch, c_fetch_offset, c_last_fetched_epoch, c_log_start_offset, c_partition_max_bytes = _iiqiqi.unpack_from(buf, pos)
             pos += 32
             c_replica_directory_id = ZERO_UUID
             c_high_watermark = 9223372036854775807
-            c_tags, pos = read_tag_count(buf, pos)
-            for _ in range(c_tags):
-                c_tag, pos = read_varint(buf, pos)
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
                 size, pos = read_varint(buf, pos)
-                c_end = pos + size
-                if c_tag == 0 and version >= 17:
+                end_c = pos + size
+                if tag_c == 0 and version >= 17:
                     c_replica_directory_id = buf[pos : pos + 16]
                     pos += 16
-                elif c_tag == 1 and version >= 18:
+                elif tag_c == 1 and version >= 18:
                     (c_high_watermark,) = _q.unpack_from(buf, pos)
                     pos += 8
                 else:
-                    pos = c_end
-                if pos != c_end:
-                    raise refuse_tag(c_tag)
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
             element = FetchPartition(c_partition, c_current_leader_epoch, c_fetch_offset, c_last_fetched_epoch, c_log_start_offset, c_partition_max_bytes, c_replica_directory_id, c_high_watermark)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = FetchTopic(b_topic, b_topic_id, b_partitions)
-        a_topics_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("forgotten_topics_data", pos)
     a_forgotten_topics_data = []
-    a_forgotten_topics_data_append = a_forgotten_topics_data.append
-    for _ in range(a_count):
+    append_a = a_forgotten_topics_data.append
+    for _ in range(count_a):
         if version <= 12:
             size = buf[pos]
             if 0 < size < 128:
@@ -237,16 +237,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ForgottenTopic(b_topic, b_topic_id, b_partitions)
-        a_forgotten_topics_data_append(element)
+        append_a(element)
     size = buf[pos]
     if 0 < size < 128:
         end = pos + size
@@ -256,12 +256,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
         a_rack_id, pos = read_compact_text(buf, pos)
     a_cluster_id = None
     a_replica_state = ReplicaState()
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -272,7 +272,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
                 pos += 1
             else:
                 a_cluster_id, pos = read_compact_text(buf, pos)
-        elif a_tag == 1 and version >= 15:
+        elif tag_a == 1 and version >= 15:
             b_replica_id, b_replica_epoch = _iq.unpack_from(buf, pos)
             pos += 12
             if buf[pos]:
@@ -281,9 +281,9 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
                 pos += 1
             a_replica_state = ReplicaState(b_replica_id, b_replica_epoch)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = FetchRequest(a_cluster_id, a_replica_id, a_replica_state, a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, a_topics, a_forgotten_topics_data, a_rack_id)
     return value, pos
 
@@ -296,12 +296,12 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
     if version <= 14:
         out += _i.pack(value.replica_id)
     out += _iiibii.pack(value.max_wait_ms, value.min_bytes, value.max_bytes, value.isolation_level, value.session_id, value.session_epoch)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 12:
-            b_value = b_item.topic
-            encoded = b_value.encode()
+            value_b = item_b.topic
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -309,31 +309,31 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iiqiqi.pack(c_item.partition, c_item.current_leader_epoch, c_item.fetch_offset, c_item.last_fetched_epoch, c_item.log_start_offset, c_item.partition_max_bytes)
-            c_tags = []
-            if version >= 17 and c_item.replica_directory_id != ZERO_UUID:
-                c_field = bytearray()
-                c_field += c_item.replica_directory_id
-                c_tags.append((0, c_field))
-            if version >= 18 and c_item.high_watermark != 9223372036854775807:
-                c_field = bytearray()
-                c_field += _q.pack(c_item.high_watermark)
-                c_tags.append((1, c_field))
-            out += varint(len(c_tags))
-            for c_tag, c_field in c_tags:
-                out += varint(c_tag) + varint(len(c_field))
-                out += c_field
+            out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iiqiqi.pack(item_c.partition, item_c.current_leader_epoch, item_c.fetch_offset, item_c.last_fetched_epoch, item_c.log_start_offset, item_c.partition_max_bytes)
+            tags_c = []
+            if version >= 17 and item_c.replica_directory_id != ZERO_UUID:
+                field_c = bytearray()
+                field_c += item_c.replica_directory_id
+                tags_c.append((0, field_c))
+            if version >= 18 and item_c.high_watermark != 9223372036854775807:
+                field_c = bytearray()
+                field_c += _q.pack(item_c.high_watermark)
+                tags_c.append((1, field_c))
+            out += varint(len(tags_c))
+            for tag_c, field_c in tags_c:
+                out += varint(tag_c) + varint(len(field_c))
+                out += field_c
         out.append(0)
-    a_value = value.forgotten_topics_data
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.forgotten_topics_data
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 12:
-            b_value = b_item.topic
-            encoded = b_value.encode()
+            value_b = item_b.topic
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -341,43 +341,43 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+            out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
-    a_value = value.rack_id
-    encoded = a_value.encode()
+    value_a = value.rack_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_tags = []
+    tags_a = []
     if value.cluster_id is not None:
-        a_field = bytearray()
-        a_value = value.cluster_id
-        if a_value is None:
-            a_field.append(0)
+        field_a = bytearray()
+        value_a = value.cluster_id
+        if value_a is None:
+            field_a.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-        a_tags.append((0, a_field))
+                field_a += varint(size)
+            field_a += encoded
+        tags_a.append((0, field_a))
     if version >= 15 and value.replica_state != ReplicaState():
-        a_field = bytearray()
-        a_value = value.replica_state
-        a_field += _iqx.pack(a_value.replica_id, a_value.replica_epoch)
-        a_tags.append((1, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+        field_a = bytearray()
+        value_a = value.replica_state
+        field_a += _iqx.pack(value_a.replica_id, value_a.replica_epoch)
+        tags_a.append((1, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, int]:
@@ -389,19 +389,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, int]:
     else:
         a_session_id = 0
         a_session_epoch = -1
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             (c_partition,) = _i.unpack_from(buf, pos)
             pos += 4
             if version >= 9:
@@ -419,23 +419,23 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, int]:
             (c_partition_max_bytes,) = _i.unpack_from(buf, pos)
             pos += 4
             element = FetchPartition(c_partition, c_current_leader_epoch, c_fetch_offset, -1, c_log_start_offset, c_partition_max_bytes, ZERO_UUID, 9223372036854775807)
-            b_partitions_append(element)
+            append_b(element)
         element = FetchTopic(b_topic, ZERO_UUID, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if version >= 7:
-        a_count, pos = read_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("forgotten_topics_data", pos)
         a_forgotten_topics_data = []
-        a_forgotten_topics_data_append = a_forgotten_topics_data.append
-        for _ in range(a_count):
+        append_a = a_forgotten_topics_data.append
+        for _ in range(count_a):
             b_topic, pos = read_text(buf, pos)
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             element = ForgottenTopic(b_topic, ZERO_UUID, b_partitions)
-            a_forgotten_topics_data_append(element)
+            append_a(element)
     else:
         a_forgotten_topics_data = ()
     if version >= 11:
@@ -454,32 +454,32 @@ def _write_plain(value: FetchRequest, out: bytearray, version: int) -> None:
     out += _iiiib.pack(value.replica_id, value.max_wait_ms, value.min_bytes, value.max_bytes, value.isolation_level)
     if version >= 7:
         out += _ii.pack(value.session_id, value.session_epoch)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            if c_item.last_fetched_epoch != -1:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            if item_c.last_fetched_epoch != -1:
                 raise absent("last_fetched_epoch", version)
-            out += _i.pack(c_item.partition)
+            out += _i.pack(item_c.partition)
             if version >= 9:
-                out += _i.pack(c_item.current_leader_epoch)
-            out += _q.pack(c_item.fetch_offset)
+                out += _i.pack(item_c.current_leader_epoch)
+            out += _q.pack(item_c.fetch_offset)
             if version >= 5:
-                out += _q.pack(c_item.log_start_offset)
-            out += _i.pack(c_item.partition_max_bytes)
+                out += _q.pack(item_c.log_start_offset)
+            out += _i.pack(item_c.partition_max_bytes)
     if version >= 7:
-        a_value = value.forgotten_topics_data
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.topic
-            write_text(out, b_value)
-            b_value = b_item.partitions
-            out += _i.pack(len(b_value))
-            write_numbers(out, b_value, "i")
+        value_a = value.forgotten_topics_data
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.topic
+            write_text(out, value_b)
+            value_b = item_b.partitions
+            out += _i.pack(len(value_b))
+            write_numbers(out, value_b, "i")
     if version >= 11:
-        a_value = value.rack_id
-        write_text(out, a_value)
+        value_a = value.rack_id
+        write_text(out, value_a)

@@ -105,9 +105,9 @@ class PartitionData(Message):
         high_watermark: int = 0,  # versions 0+
         last_stable_offset: int = -1,  # versions 4+
         log_start_offset: int = -1,  # versions 5+
-        diverging_epoch: EpochEndOffset | None = None,  # versions 12+
-        current_leader: LeaderIdAndEpoch | None = None,  # versions 12+
-        snapshot_id: SnapshotId | None = None,  # versions 12+
+        diverging_epoch: EpochEndOffset = EpochEndOffset(),  # versions 12+
+        current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(),  # versions 12+
+        snapshot_id: SnapshotId = SnapshotId(),  # versions 12+
         aborted_transactions: Sequence[AbortedTransaction] | None = (),  # versions 4+, nullable 4+
         preferred_read_replica: int = -1,  # versions 11+
         records: bytes | None = b"",  # versions 0+, nullable 0+
@@ -117,9 +117,9 @@ class PartitionData(Message):
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
-        self.diverging_epoch = EpochEndOffset() if diverging_epoch is None else diverging_epoch
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
+        self.diverging_epoch = diverging_epoch
+        self.current_leader = current_leader
+        self.snapshot_id = snapshot_id
         self.aborted_transactions = aborted_transactions
         self.preferred_read_replica = preferred_read_replica
         self.records = records
@@ -195,12 +195,12 @@ class FetchResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]:
     a_throttle_time_ms, a_error_code, a_session_id = _ihi.unpack_from(buf, pos)
     pos += 10
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         if version <= 12:
             size = buf[pos]
             if 0 < size < 128:
@@ -216,21 +216,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset = _ihqqq.unpack_from(buf, pos)
             pos += 30
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 c_aborted_transactions = None
             else:
                 c_aborted_transactions = []
-                c_aborted_transactions_append = c_aborted_transactions.append
-                for _ in range(c_count):
+                append_c = c_aborted_transactions.append
+                for _ in range(count_c):
                     d_producer_id, d_first_offset = _qq.unpack_from(buf, pos)
                     pos += 16
                     if buf[pos]:
@@ -238,7 +238,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
                     else:
                         pos += 1
                     element = AbortedTransaction(d_producer_id, d_first_offset)
-                    c_aborted_transactions_append(element)
+                    append_c(element)
             (c_preferred_read_replica,) = _i.unpack_from(buf, pos)
             pos += 4
             size = buf[pos]
@@ -254,12 +254,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
             c_diverging_epoch = EpochEndOffset()
             c_current_leader = LeaderIdAndEpoch()
             c_snapshot_id = SnapshotId()
-            c_tags, pos = read_tag_count(buf, pos)
-            for _ in range(c_tags):
-                c_tag, pos = read_varint(buf, pos)
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
                 size, pos = read_varint(buf, pos)
-                c_end = pos + size
-                if c_tag == 0:
+                end_c = pos + size
+                if tag_c == 0:
                     d_epoch, d_end_offset = _iq.unpack_from(buf, pos)
                     pos += 12
                     if buf[pos]:
@@ -267,7 +267,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
                     else:
                         pos += 1
                     c_diverging_epoch = EpochEndOffset(d_epoch, d_end_offset)
-                elif c_tag == 1:
+                elif tag_c == 1:
                     d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
                     pos += 8
                     if buf[pos]:
@@ -275,7 +275,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
                     else:
                         pos += 1
                     c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
-                elif c_tag == 2:
+                elif tag_c == 2:
                     d_end_offset, d_epoch = _qi.unpack_from(buf, pos)
                     pos += 12
                     if buf[pos]:
@@ -284,30 +284,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
                         pos += 1
                     c_snapshot_id = SnapshotId(d_end_offset, d_epoch)
                 else:
-                    pos = c_end
-                if pos != c_end:
-                    raise refuse_tag(c_tag)
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
             element = PartitionData(c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, c_diverging_epoch, c_current_leader, c_snapshot_id, c_aborted_transactions, c_preferred_read_replica, c_records)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = FetchableTopicResponse(b_topic, b_topic_id, b_partitions)
-        a_responses_append(element)
+        append_a(element)
     a_node_endpoints = ()
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0 and version >= 16:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        end_a = pos + size
+        if tag_a == 0 and version >= 16:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("node_endpoints", pos)
             a_node_endpoints = []
-            a_node_endpoints_append = a_node_endpoints.append
-            for _ in range(a_count):
+            append_a = a_node_endpoints.append
+            for _ in range(count_a):
                 (b_node_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 size = buf[pos]
@@ -334,11 +334,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
                 else:
                     pos += 1
                 element = NodeEndpoint(b_node_id, b_host, b_port, b_rack)
-                a_node_endpoints_append(element)
+                append_a(element)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = FetchResponse(a_throttle_time_ms, a_error_code, a_session_id, a_responses, a_node_endpoints)
     return value, pos
 
@@ -347,12 +347,12 @@ def _write_flexible(value: FetchResponse, out: bytearray, version: int) -> None:
     if not (version >= 16) and value.node_endpoints:
         raise absent("node_endpoints", version)
     out += _ihi.pack(value.throttle_time_ms, value.error_code, value.session_id)
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 12:
-            b_value = b_item.topic
-            encoded = b_value.encode()
+            value_b = item_b.topic
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -360,78 +360,78 @@ def _write_flexible(value: FetchResponse, out: bytearray, version: int) -> None:
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ihqqq.pack(c_item.partition_index, c_item.error_code, c_item.high_watermark, c_item.last_stable_offset, c_item.log_start_offset)
-            c_value = c_item.aborted_transactions
-            if c_value is None:
+            out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ihqqq.pack(item_c.partition_index, item_c.error_code, item_c.high_watermark, item_c.last_stable_offset, item_c.log_start_offset)
+            value_c = item_c.aborted_transactions
+            if value_c is None:
                 out.append(0)
             else:
-                out += varint(len(c_value) + 1)
-                for d_item in c_value:
-                    out += _qqx.pack(d_item.producer_id, d_item.first_offset)
-            out += _i.pack(c_item.preferred_read_replica)
-            c_value = c_item.records
-            if c_value is None:
+                out += varint(len(value_c) + 1)
+                for item_d in value_c:
+                    out += _qqx.pack(item_d.producer_id, item_d.first_offset)
+            out += _i.pack(item_c.preferred_read_replica)
+            value_c = item_c.records
+            if value_c is None:
                 out.append(0)
             else:
-                write_compact_bytes(out, c_value)
-            c_tags = []
-            if c_item.diverging_epoch != EpochEndOffset():
-                c_field = bytearray()
-                c_value = c_item.diverging_epoch
-                c_field += _iqx.pack(c_value.epoch, c_value.end_offset)
-                c_tags.append((0, c_field))
-            if c_item.current_leader != LeaderIdAndEpoch():
-                c_field = bytearray()
-                c_value = c_item.current_leader
-                c_field += _iix.pack(c_value.leader_id, c_value.leader_epoch)
-                c_tags.append((1, c_field))
-            if c_item.snapshot_id != SnapshotId():
-                c_field = bytearray()
-                c_value = c_item.snapshot_id
-                c_field += _qix.pack(c_value.end_offset, c_value.epoch)
-                c_tags.append((2, c_field))
-            out += varint(len(c_tags))
-            for c_tag, c_field in c_tags:
-                out += varint(c_tag) + varint(len(c_field))
-                out += c_field
+                write_compact_bytes(out, value_c)
+            tags_c = []
+            if item_c.diverging_epoch != EpochEndOffset():
+                field_c = bytearray()
+                value_c = item_c.diverging_epoch
+                field_c += _iqx.pack(value_c.epoch, value_c.end_offset)
+                tags_c.append((0, field_c))
+            if item_c.current_leader != LeaderIdAndEpoch():
+                field_c = bytearray()
+                value_c = item_c.current_leader
+                field_c += _iix.pack(value_c.leader_id, value_c.leader_epoch)
+                tags_c.append((1, field_c))
+            if item_c.snapshot_id != SnapshotId():
+                field_c = bytearray()
+                value_c = item_c.snapshot_id
+                field_c += _qix.pack(value_c.end_offset, value_c.epoch)
+                tags_c.append((2, field_c))
+            out += varint(len(tags_c))
+            for tag_c, field_c in tags_c:
+                out += varint(tag_c) + varint(len(field_c))
+                out += field_c
         out.append(0)
-    a_tags = []
+    tags_a = []
     if version >= 16 and value.node_endpoints:
-        a_field = bytearray()
-        a_value = value.node_endpoints
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            a_field += _i.pack(b_item.node_id)
-            b_value = b_item.host
-            encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.node_endpoints
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            field_a += _i.pack(item_b.node_id)
+            value_b = item_b.host
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-            a_field += _i.pack(b_item.port)
-            b_value = b_item.rack
-            if b_value is None:
-                a_field.append(0)
+                field_a += varint(size)
+            field_a += encoded
+            field_a += _i.pack(item_b.port)
+            value_b = item_b.rack
+            if value_b is None:
+                field_a.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
-                    a_field.append(size)
+                    field_a.append(size)
                 else:
-                    a_field += varint(size)
-                a_field += encoded
-            a_field.append(0)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                    field_a += varint(size)
+                field_a += encoded
+            field_a.append(0)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]:
@@ -443,19 +443,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]
     else:
         a_error_code = 0
         a_session_id = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         b_topic, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset = _ihqq.unpack_from(buf, pos)
             pos += 22
             if version >= 5:
@@ -463,17 +463,17 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]
                 pos += 8
             else:
                 c_log_start_offset = -1
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 c_aborted_transactions = None
             else:
                 c_aborted_transactions = []
-                c_aborted_transactions_append = c_aborted_transactions.append
-                for _ in range(c_count):
+                append_c = c_aborted_transactions.append
+                for _ in range(count_c):
                     d_producer_id, d_first_offset = _qq.unpack_from(buf, pos)
                     pos += 16
                     element = AbortedTransaction(d_producer_id, d_first_offset)
-                    c_aborted_transactions_append(element)
+                    append_c(element)
             if version >= 11:
                 (c_preferred_read_replica,) = _i.unpack_from(buf, pos)
                 pos += 4
@@ -485,9 +485,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]
             else:
                 c_records, pos = read_bytes(buf, pos)
             element = PartitionData(c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId(), c_aborted_transactions, c_preferred_read_replica, c_records)
-            b_partitions_append(element)
+            append_b(element)
         element = FetchableTopicResponse(b_topic, ZERO_UUID, b_partitions)
-        a_responses_append(element)
+        append_a(element)
     value = FetchResponse(a_throttle_time_ms, a_error_code, a_session_id, a_responses, ())
     return value, pos
 
@@ -500,36 +500,36 @@ def _write_plain(value: FetchResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
     if version >= 7:
         out += _hi.pack(value.error_code, value.session_id)
-    a_value = value.responses
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            if c_item.diverging_epoch != EpochEndOffset():
+    value_a = value.responses
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            if item_c.diverging_epoch != EpochEndOffset():
                 raise absent("diverging_epoch", version)
-            if c_item.current_leader != LeaderIdAndEpoch():
+            if item_c.current_leader != LeaderIdAndEpoch():
                 raise absent("current_leader", version)
-            if c_item.snapshot_id != SnapshotId():
+            if item_c.snapshot_id != SnapshotId():
                 raise absent("snapshot_id", version)
-            if not (version >= 11) and c_item.preferred_read_replica != -1:
+            if not (version >= 11) and item_c.preferred_read_replica != -1:
                 raise absent("preferred_read_replica", version)
-            out += _ihqq.pack(c_item.partition_index, c_item.error_code, c_item.high_watermark, c_item.last_stable_offset)
+            out += _ihqq.pack(item_c.partition_index, item_c.error_code, item_c.high_watermark, item_c.last_stable_offset)
             if version >= 5:
-                out += _q.pack(c_item.log_start_offset)
-            c_value = c_item.aborted_transactions
-            if c_value is None:
+                out += _q.pack(item_c.log_start_offset)
+            value_c = item_c.aborted_transactions
+            if value_c is None:
                 out += b"\xff\xff\xff\xff"
             else:
-                out += _i.pack(len(c_value))
-                for d_item in c_value:
-                    out += _qq.pack(d_item.producer_id, d_item.first_offset)
+                out += _i.pack(len(value_c))
+                for item_d in value_c:
+                    out += _qq.pack(item_d.producer_id, item_d.first_offset)
             if version >= 11:
-                out += _i.pack(c_item.preferred_read_replica)
-            c_value = c_item.records
-            if c_value is None:
+                out += _i.pack(item_c.preferred_read_replica)
+            value_c = item_c.records
+            if value_c is None:
                 out += b"\xff\xff\xff\xff"
             else:
-                write_bytes(out, c_value)
+                write_bytes(out, value_c)

@@ -48,13 +48,13 @@ class PartitionSnapshot(Message):
         self,
         partition: int = 0,  # versions 0+
         current_leader_epoch: int = 0,  # versions 0+
-        snapshot_id: SnapshotId | None = None,  # versions 0+
+        snapshot_id: SnapshotId = SnapshotId(),  # versions 0+
         position: int = 0,  # versions 0+
         replica_directory_id: bytes = ZERO_UUID,  # versions 1+
     ) -> None:
         self.partition = partition
         self.current_leader_epoch = current_leader_epoch
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
+        self.snapshot_id = snapshot_id
         self.position = position
         self.replica_directory_id = replica_directory_id
 
@@ -104,12 +104,12 @@ class FetchSnapshotRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRequest, int]:
     a_replica_id, a_max_bytes = _ii.unpack_from(buf, pos)
     pos += 8
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -117,12 +117,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotReq
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_current_leader_epoch = _ii.unpack_from(buf, pos)
             pos += 8
             d_end_offset, d_epoch = _qi.unpack_from(buf, pos)
@@ -135,33 +135,33 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotReq
             (c_position,) = _q.unpack_from(buf, pos)
             pos += 8
             c_replica_directory_id = ZERO_UUID
-            c_tags, pos = read_tag_count(buf, pos)
-            for _ in range(c_tags):
-                c_tag, pos = read_varint(buf, pos)
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
                 size, pos = read_varint(buf, pos)
-                c_end = pos + size
-                if c_tag == 0 and version >= 1:
+                end_c = pos + size
+                if tag_c == 0 and version >= 1:
                     c_replica_directory_id = buf[pos : pos + 16]
                     pos += 16
                 else:
-                    pos = c_end
-                if pos != c_end:
-                    raise refuse_tag(c_tag)
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
             element = PartitionSnapshot(c_partition, c_current_leader_epoch, c_snapshot_id, c_position, c_replica_directory_id)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicSnapshot(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     a_cluster_id = None
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -173,59 +173,59 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotReq
             else:
                 a_cluster_id, pos = read_compact_text(buf, pos)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = FetchSnapshotRequest(a_cluster_id, a_replica_id, a_max_bytes, a_topics)
     return value, pos
 
 
 def _write_flexible(value: FetchSnapshotRequest, out: bytearray, version: int) -> None:
     out += _ii.pack(value.replica_id, value.max_bytes)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ii.pack(c_item.partition, c_item.current_leader_epoch)
-            c_value = c_item.snapshot_id
-            out += _qix.pack(c_value.end_offset, c_value.epoch)
-            out += _q.pack(c_item.position)
-            c_tags = []
-            if version >= 1 and c_item.replica_directory_id != ZERO_UUID:
-                c_field = bytearray()
-                c_field += c_item.replica_directory_id
-                c_tags.append((0, c_field))
-            out += varint(len(c_tags))
-            for c_tag, c_field in c_tags:
-                out += varint(c_tag) + varint(len(c_field))
-                out += c_field
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ii.pack(item_c.partition, item_c.current_leader_epoch)
+            value_c = item_c.snapshot_id
+            out += _qix.pack(value_c.end_offset, value_c.epoch)
+            out += _q.pack(item_c.position)
+            tags_c = []
+            if version >= 1 and item_c.replica_directory_id != ZERO_UUID:
+                field_c = bytearray()
+                field_c += item_c.replica_directory_id
+                tags_c.append((0, field_c))
+            out += varint(len(tags_c))
+            for tag_c, field_c in tags_c:
+                out += varint(tag_c) + varint(len(field_c))
+                out += field_c
         out.append(0)
-    a_tags = []
+    tags_a = []
     if value.cluster_id is not None:
-        a_field = bytearray()
-        a_value = value.cluster_id
-        if a_value is None:
-            a_field.append(0)
+        field_a = bytearray()
+        value_a = value.cluster_id
+        if value_a is None:
+            field_a.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                field_a += varint(size)
+            field_a += encoded
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

@@ -67,16 +67,16 @@ class PartitionSnapshot(Message):
         self,
         index: int = 0,  # versions 0+
         error_code: int = 0,  # versions 0+
-        snapshot_id: SnapshotId | None = None,  # versions 0+
-        current_leader: LeaderIdAndEpoch | None = None,  # versions 0+
+        snapshot_id: SnapshotId = SnapshotId(),  # versions 0+
+        current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(),  # versions 0+
         size: int = 0,  # versions 0+
         position: int = 0,  # versions 0+
         unaligned_records: bytes = b"",  # versions 0+
     ) -> None:
         self.index = index
         self.error_code = error_code
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self.snapshot_id = snapshot_id
+        self.current_leader = current_leader
         self.size = size
         self.position = position
         self.unaligned_records = unaligned_records
@@ -141,12 +141,12 @@ class FetchSnapshotResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -154,12 +154,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRes
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             d_end_offset, d_epoch = _qi.unpack_from(buf, pos)
@@ -179,12 +179,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRes
             else:
                 c_unaligned_records, pos = read_compact_bytes(buf, pos)
             c_current_leader = LeaderIdAndEpoch()
-            c_tags, pos = read_tag_count(buf, pos)
-            for _ in range(c_tags):
-                c_tag, pos = read_varint(buf, pos)
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
                 size, pos = read_varint(buf, pos)
-                c_end = pos + size
-                if c_tag == 0:
+                end_c = pos + size
+                if tag_c == 0:
                     d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
                     pos += 8
                     if buf[pos]:
@@ -193,30 +193,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRes
                         pos += 1
                     c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
                 else:
-                    pos = c_end
-                if pos != c_end:
-                    raise refuse_tag(c_tag)
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
             element = PartitionSnapshot(c_index, c_error_code, c_snapshot_id, c_current_leader, c_size, c_position, c_unaligned_records)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicSnapshot(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     a_node_endpoints = ()
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0 and version >= 1:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        end_a = pos + size
+        if tag_a == 0 and version >= 1:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("node_endpoints", pos)
             a_node_endpoints = []
-            a_node_endpoints_append = a_node_endpoints.append
-            for _ in range(a_count):
+            append_a = a_node_endpoints.append
+            for _ in range(count_a):
                 (b_node_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 size = buf[pos]
@@ -233,11 +233,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRes
                 else:
                     pos += 1
                 element = NodeEndpoint(b_node_id, b_host, b_port)
-                a_node_endpoints_append(element)
+                append_a(element)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = FetchSnapshotResponse(a_throttle_time_ms, a_error_code, a_topics, a_node_endpoints)
     return value, pos
 
@@ -246,55 +246,55 @@ def _write_flexible(value: FetchSnapshotResponse, out: bytearray, version: int) 
     if not (version >= 1) and value.node_endpoints:
         raise absent("node_endpoints", version)
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.index, c_item.error_code)
-            c_value = c_item.snapshot_id
-            out += _qix.pack(c_value.end_offset, c_value.epoch)
-            out += _qq.pack(c_item.size, c_item.position)
-            c_value = c_item.unaligned_records
-            write_compact_bytes(out, c_value)
-            c_tags = []
-            if c_item.current_leader != LeaderIdAndEpoch():
-                c_field = bytearray()
-                c_value = c_item.current_leader
-                c_field += _iix.pack(c_value.leader_id, c_value.leader_epoch)
-                c_tags.append((0, c_field))
-            out += varint(len(c_tags))
-            for c_tag, c_field in c_tags:
-                out += varint(c_tag) + varint(len(c_field))
-                out += c_field
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.index, item_c.error_code)
+            value_c = item_c.snapshot_id
+            out += _qix.pack(value_c.end_offset, value_c.epoch)
+            out += _qq.pack(item_c.size, item_c.position)
+            value_c = item_c.unaligned_records
+            write_compact_bytes(out, value_c)
+            tags_c = []
+            if item_c.current_leader != LeaderIdAndEpoch():
+                field_c = bytearray()
+                value_c = item_c.current_leader
+                field_c += _iix.pack(value_c.leader_id, value_c.leader_epoch)
+                tags_c.append((0, field_c))
+            out += varint(len(tags_c))
+            for tag_c, field_c in tags_c:
+                out += varint(tag_c) + varint(len(field_c))
+                out += field_c
         out.append(0)
-    a_tags = []
+    tags_a = []
     if version >= 1 and value.node_endpoints:
-        a_field = bytearray()
-        a_value = value.node_endpoints
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            a_field += _i.pack(b_item.node_id)
-            b_value = b_item.host
-            encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.node_endpoints
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            field_a += _i.pack(item_b.node_id)
+            value_b = item_b.host
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-            a_field += _Hx.pack(b_item.port)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                field_a += varint(size)
+            field_a += encoded
+            field_a += _Hx.pack(item_b.port)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

@@ -71,12 +71,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorR
     (a_key_type,) = _b.unpack_from(buf, pos)
     pos += 1
     if version >= 4:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("coordinator_keys", pos)
         a_coordinator_keys = []
-        a_coordinator_keys_append = a_coordinator_keys.append
-        for _ in range(a_count):
+        append_a = a_coordinator_keys.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -84,7 +84,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorR
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            a_coordinator_keys_append(element)
+            append_a(element)
     else:
         a_coordinator_keys = ()
     if buf[pos]:
@@ -101,8 +101,8 @@ def _write_flexible(value: FindCoordinatorRequest, out: bytearray, version: int)
     if not (version >= 4) and value.coordinator_keys:
         raise absent("coordinator_keys", version)
     if version <= 3:
-        a_value = value.key
-        encoded = a_value.encode()
+        value_a = value.key
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -111,10 +111,10 @@ def _write_flexible(value: FindCoordinatorRequest, out: bytearray, version: int)
         out += encoded
     out += _b.pack(value.key_type)
     if version >= 4:
-        a_value = value.coordinator_keys
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            encoded = b_item.encode()
+        value_a = value.coordinator_keys
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            encoded = item_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -140,7 +140,7 @@ def _write_plain(value: FindCoordinatorRequest, out: bytearray, version: int) ->
         raise absent("key_type", version)
     if value.coordinator_keys:
         raise absent("coordinator_keys", version)
-    a_value = value.key
-    write_text(out, a_value)
+    value_a = value.key
+    write_text(out, value_a)
     if version >= 1:
         out += _b.pack(value.key_type)

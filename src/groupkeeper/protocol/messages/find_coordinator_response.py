@@ -122,12 +122,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorR
         a_host = ""
         a_port = 0
     if version >= 4:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("coordinators", pos)
         a_coordinators = []
-        a_coordinators_append = a_coordinators.append
-        for _ in range(a_count):
+        append_a = a_coordinators.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -161,7 +161,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorR
             else:
                 pos += 1
             element = Coordinator(b_key, b_node_id, b_host, b_port, b_error_code, b_error_message)
-            a_coordinators_append(element)
+            append_a(element)
     else:
         a_coordinators = ()
     if buf[pos]:
@@ -186,11 +186,11 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
     out += _i.pack(value.throttle_time_ms)
     if version <= 3:
         out += _h.pack(value.error_code)
-        a_value = value.error_message
-        if a_value is None:
+        value_a = value.error_message
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -198,8 +198,8 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
                 out += varint(size)
             out += encoded
         out += _i.pack(value.node_id)
-        a_value = value.host
-        encoded = a_value.encode()
+        value_a = value.host
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -208,32 +208,32 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
         out += encoded
         out += _i.pack(value.port)
     if version >= 4:
-        a_value = value.coordinators
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.key
-            encoded = b_value.encode()
+        value_a = value.coordinators
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.key
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _i.pack(b_item.node_id)
-            b_value = b_item.host
-            encoded = b_value.encode()
+            out += _i.pack(item_b.node_id)
+            value_b = item_b.host
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _ih.pack(b_item.port, b_item.error_code)
-            b_value = b_item.error_message
-            if b_value is None:
+            out += _ih.pack(item_b.port, item_b.error_code)
+            value_b = item_b.error_message
+            if value_b is None:
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -276,12 +276,12 @@ def _write_plain(value: FindCoordinatorResponse, out: bytearray, version: int) -
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
     if version >= 1:
-        a_value = value.error_message
-        if a_value is None:
+        value_a = value.error_message
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
+            write_text(out, value_a)
     out += _i.pack(value.node_id)
-    a_value = value.host
-    write_text(out, a_value)
+    value_a = value.host
+    write_text(out, value_a)
     out += _i.pack(value.port)

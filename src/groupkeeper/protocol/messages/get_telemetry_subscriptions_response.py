@@ -68,18 +68,18 @@ class GetTelemetrySubscriptionsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
     a_throttle_time_ms, a_error_code, a_client_instance_id, a_subscription_id = _ihui.unpack_from(buf, pos)
     pos += 26
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("accepted_compression_types", pos)
-    a_accepted_compression_types, pos = read_numbers(buf, pos, a_count, "b", 1)
+    a_accepted_compression_types, pos = read_numbers(buf, pos, count_a, "b", 1)
     a_push_interval_ms, a_telemetry_max_bytes, a_delta_temporality = _iit.unpack_from(buf, pos)
     pos += 9
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("requested_metrics", pos)
     a_requested_metrics = []
-    a_requested_metrics_append = a_requested_metrics.append
-    for _ in range(a_count):
+    append_a = a_requested_metrics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -87,7 +87,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GetTelemetrySubs
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_requested_metrics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -98,14 +98,14 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GetTelemetrySubs
 
 def _write_flexible(value: GetTelemetrySubscriptionsResponse, out: bytearray, version: int) -> None:
     out += _ihui.pack(value.throttle_time_ms, value.error_code, value.client_instance_id, value.subscription_id)
-    a_value = value.accepted_compression_types
-    out += varint(len(a_value) + 1)
-    write_numbers(out, a_value, "b")
+    value_a = value.accepted_compression_types
+    out += varint(len(value_a) + 1)
+    write_numbers(out, value_a, "b")
     out += _iit.pack(value.push_interval_ms, value.telemetry_max_bytes, value.delta_temporality)
-    a_value = value.requested_metrics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.requested_metrics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -44,5 +44,5 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataKey, i
 
 
 def _write_plain(value: GroupMetadataKey, out: bytearray, version: int) -> None:
-    a_value = value.group
-    write_text(out, a_value)
+    value_a = value.group
+    write_text(out, value_a)

@@ -127,12 +127,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataVal
         a_leader, pos = read_compact_text(buf, pos)
     (a_current_state_timestamp,) = _q.unpack_from(buf, pos)
     pos += 8
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("members", pos)
     a_members = []
-    a_members_append = a_members.append
-    for _ in range(a_count):
+    append_a = a_members.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -185,7 +185,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataVal
         else:
             pos += 1
         element = MemberMetadata(b_member_id, b_group_instance_id, b_client_id, b_client_host, b_rebalance_timeout, b_session_timeout, b_subscription, b_assignment)
-        a_members_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -195,8 +195,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataVal
 
 
 def _write_flexible(value: GroupMetadataValue, out: bytearray, version: int) -> None:
-    a_value = value.protocol_type
-    encoded = a_value.encode()
+    value_a = value.protocol_type
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -204,22 +204,22 @@ def _write_flexible(value: GroupMetadataValue, out: bytearray, version: int) -> 
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation)
-    a_value = value.protocol
-    if a_value is None:
+    value_a = value.protocol
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.leader
-    if a_value is None:
+    value_a = value.leader
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -227,49 +227,49 @@ def _write_flexible(value: GroupMetadataValue, out: bytearray, version: int) -> 
             out += varint(size)
         out += encoded
     out += _q.pack(value.current_state_timestamp)
-    a_value = value.members
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.member_id
-        encoded = b_value.encode()
+    value_a = value.members
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.member_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_instance_id
-        if b_value is None:
+        value_b = item_b.group_instance_id
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.client_id
-        encoded = b_value.encode()
+        value_b = item_b.client_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.client_host
-        encoded = b_value.encode()
+        value_b = item_b.client_host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ii.pack(b_item.rebalance_timeout, b_item.session_timeout)
-        b_value = b_item.subscription
-        write_compact_bytes(out, b_value)
-        b_value = b_item.assignment
-        write_compact_bytes(out, b_value)
+        out += _ii.pack(item_b.rebalance_timeout, item_b.session_timeout)
+        value_b = item_b.subscription
+        write_compact_bytes(out, value_b)
+        value_b = item_b.assignment
+        write_compact_bytes(out, value_b)
         out.append(0)
     out.append(0)
 
@@ -293,12 +293,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataValue,
         pos += 8
     else:
         a_current_state_timestamp = -1
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("members", pos)
     a_members = []
-    a_members_append = a_members.append
-    for _ in range(a_count):
+    append_a = a_members.append
+    for _ in range(count_a):
         b_member_id, pos = read_text(buf, pos)
         if version >= 3:
             if _h.unpack_from(buf, pos)[0] == -1:
@@ -320,46 +320,46 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataValue,
         b_subscription, pos = read_bytes(buf, pos)
         b_assignment, pos = read_bytes(buf, pos)
         element = MemberMetadata(b_member_id, b_group_instance_id, b_client_id, b_client_host, b_rebalance_timeout, b_session_timeout, b_subscription, b_assignment)
-        a_members_append(element)
+        append_a(element)
     value = GroupMetadataValue(a_protocol_type, a_generation, a_protocol, a_leader, a_current_state_timestamp, a_members)
     return value, pos
 
 
 def _write_plain(value: GroupMetadataValue, out: bytearray, version: int) -> None:
-    a_value = value.protocol_type
-    write_text(out, a_value)
+    value_a = value.protocol_type
+    write_text(out, value_a)
     out += _i.pack(value.generation)
-    a_value = value.protocol
-    if a_value is None:
+    value_a = value.protocol
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.leader
-    if a_value is None:
+        write_text(out, value_a)
+    value_a = value.leader
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)
     if version >= 2:
         out += _q.pack(value.current_state_timestamp)
-    a_value = value.members
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.member_id
-        write_text(out, b_value)
+    value_a = value.members
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.member_id
+        write_text(out, value_b)
         if version >= 3:
-            b_value = b_item.group_instance_id
-            if b_value is None:
+            value_b = item_b.group_instance_id
+            if value_b is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, b_value)
-        b_value = b_item.client_id
-        write_text(out, b_value)
-        b_value = b_item.client_host
-        write_text(out, b_value)
+                write_text(out, value_b)
+        value_b = item_b.client_id
+        write_text(out, value_b)
+        value_b = item_b.client_host
+        write_text(out, value_b)
         if version >= 1:
-            out += _i.pack(b_item.rebalance_timeout)
-        out += _i.pack(b_item.session_timeout)
-        b_value = b_item.subscription
-        write_bytes(out, b_value)
-        b_value = b_item.assignment
-        write_bytes(out, b_value)
+            out += _i.pack(item_b.rebalance_timeout)
+        out += _i.pack(item_b.session_timeout)
+        value_b = item_b.subscription
+        write_bytes(out, value_b)
+        value_b = item_b.assignment
+        write_bytes(out, value_b)

@@ -93,8 +93,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[HeartbeatRequest
 
 
 def _write_flexible(value: HeartbeatRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -102,19 +102,19 @@ def _write_flexible(value: HeartbeatRequest, out: bytearray, version: int) -> No
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation_id)
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.group_instance_id
-    if a_value is None:
+    value_a = value.group_instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -144,14 +144,14 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[HeartbeatRequest, i
 def _write_plain(value: HeartbeatRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
     out += _i.pack(value.generation_id)
-    a_value = value.member_id
-    write_text(out, a_value)
+    value_a = value.member_id
+    write_text(out, value_a)
     if version >= 3:
-        a_value = value.group_instance_id
-        if a_value is None:
+        value_a = value.group_instance_id
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
+            write_text(out, value_a)

@@ -89,12 +89,12 @@ class IncrementalAlterConfigsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("resources", pos)
     a_resources = []
-    a_resources_append = a_resources.append
-    for _ in range(a_count):
+    append_a = a_resources.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         size = buf[pos]
@@ -104,12 +104,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlter
             pos = end
         else:
             b_resource_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("configs", pos)
         b_configs = []
-        b_configs_append = b_configs.append
-        for _ in range(b_count):
+        append_b = b_configs.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -134,13 +134,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlter
             else:
                 pos += 1
             element = AlterableConfig(c_name, c_config_operation, c_value)
-            b_configs_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = AlterConfigsResource(b_resource_type, b_resource_name, b_configs)
-        a_resources_append(element)
+        append_a(element)
     a_validate_only = buf[pos] != 0
     pos += 1
     if buf[pos]:
@@ -152,35 +152,35 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlter
 
 
 def _write_flexible(value: IncrementalAlterConfigsRequest, out: bytearray, version: int) -> None:
-    a_value = value.resources
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+    value_a = value.resources
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.configs
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+        value_b = item_b.configs
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _b.pack(c_item.config_operation)
-            c_value = c_item.value
-            if c_value is None:
+            out += _b.pack(item_c.config_operation)
+            value_c = item_c.value
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -193,21 +193,21 @@ def _write_flexible(value: IncrementalAlterConfigsRequest, out: bytearray, versi
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("resources", pos)
     a_resources = []
-    a_resources_append = a_resources.append
-    for _ in range(a_count):
+    append_a = a_resources.append
+    for _ in range(count_a):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("configs", pos)
         b_configs = []
-        b_configs_append = b_configs.append
-        for _ in range(b_count):
+        append_b = b_configs.append
+        for _ in range(count_b):
             c_name, pos = read_text(buf, pos)
             (c_config_operation,) = _b.unpack_from(buf, pos)
             pos += 1
@@ -217,9 +217,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterCon
             else:
                 c_value, pos = read_text(buf, pos)
             element = AlterableConfig(c_name, c_config_operation, c_value)
-            b_configs_append(element)
+            append_b(element)
         element = AlterConfigsResource(b_resource_type, b_resource_name, b_configs)
-        a_resources_append(element)
+        append_a(element)
     a_validate_only = buf[pos] != 0
     pos += 1
     value = IncrementalAlterConfigsRequest(a_resources, a_validate_only)
@@ -227,21 +227,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterCon
 
 
 def _write_plain(value: IncrementalAlterConfigsRequest, out: bytearray, version: int) -> None:
-    a_value = value.resources
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        write_text(out, b_value)
-        b_value = b_item.configs
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            c_value = c_item.name
-            write_text(out, c_value)
-            out += _b.pack(c_item.config_operation)
-            c_value = c_item.value
-            if c_value is None:
+    value_a = value.resources
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        write_text(out, value_b)
+        value_b = item_b.configs
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            value_c = item_c.name
+            write_text(out, value_c)
+            out += _b.pack(item_c.config_operation)
+            value_c = item_c.value
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
+                write_text(out, value_c)
     out += _t.pack(value.validate_only)

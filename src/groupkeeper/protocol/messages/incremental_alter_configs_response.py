@@ -77,12 +77,12 @@ class IncrementalAlterConfigsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -109,7 +109,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlter
         else:
             pos += 1
         element = AlterConfigsResourceResponse(b_error_code, b_error_message, b_resource_type, b_resource_name)
-        a_responses_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -120,24 +120,24 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlter
 
 def _write_flexible(value: IncrementalAlterConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -151,12 +151,12 @@ def _write_flexible(value: IncrementalAlterConfigsResponse, out: bytearray, vers
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if _h.unpack_from(buf, pos)[0] == -1:
@@ -168,22 +168,22 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterCon
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
         element = AlterConfigsResourceResponse(b_error_code, b_error_message, b_resource_type, b_resource_name)
-        a_responses_append(element)
+        append_a(element)
     value = IncrementalAlterConfigsResponse(a_throttle_time_ms, a_responses)
     return value, pos
 
 
 def _write_plain(value: IncrementalAlterConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.responses
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.responses
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out += b"\xff\xff"
         else:
-            write_text(out, b_value)
-        out += _b.pack(b_item.resource_type)
-        b_value = b_item.resource_name
-        write_text(out, b_value)
+            write_text(out, value_b)
+        out += _b.pack(item_b.resource_type)
+        value_b = item_b.resource_name
+        write_text(out, value_b)

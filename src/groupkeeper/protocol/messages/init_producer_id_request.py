@@ -105,11 +105,11 @@ def _write_flexible(value: InitProducerIdRequest, out: bytearray, version: int) 
         raise absent("enable2_pc", version)
     if not (version >= 6) and value.keep_prepared_txn:
         raise absent("keep_prepared_txn", version)
-    a_value = value.transactional_id
-    if a_value is None:
+    value_a = value.transactional_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -145,9 +145,9 @@ def _write_plain(value: InitProducerIdRequest, out: bytearray, version: int) -> 
         raise absent("enable2_pc", version)
     if value.keep_prepared_txn:
         raise absent("keep_prepared_txn", version)
-    a_value = value.transactional_id
-    if a_value is None:
+    value_a = value.transactional_id
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)
     out += _i.pack(value.transaction_timeout_ms)

@@ -74,20 +74,20 @@ class InitializeShareGroupStateResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitializeShareGroupStateResponse, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("results", pos)
     a_results = []
-    a_results_append = a_results.append
-    for _ in range(a_count):
+    append_a = a_results.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             size = buf[pos]
@@ -105,13 +105,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitializeShareG
             else:
                 pos += 1
             element = PartitionResult(c_partition, c_error_code, c_error_message)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = InitializeStateResult(b_topic_id, b_partitions)
-        a_results_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -121,19 +121,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitializeShareG
 
 
 def _write_flexible(value: InitializeShareGroupStateResponse, out: bytearray, version: int) -> None:
-    a_value = value.results
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition, c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+    value_a = value.results
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition, item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

@@ -121,12 +121,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest
         pos = end
     else:
         a_protocol_type, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("protocols", pos)
     a_protocols = []
-    a_protocols_append = a_protocols.append
-    for _ in range(a_count):
+    append_a = a_protocols.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -146,7 +146,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest
         else:
             pos += 1
         element = JoinGroupRequestProtocol(b_name, b_metadata)
-        a_protocols_append(element)
+        append_a(element)
     if version >= 8:
         size = buf[pos]
         if 0 < size < 128:
@@ -169,8 +169,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest
 
 
 def _write_flexible(value: JoinGroupRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -178,53 +178,53 @@ def _write_flexible(value: JoinGroupRequest, out: bytearray, version: int) -> No
         out += varint(size)
     out += encoded
     out += _ii.pack(value.session_timeout_ms, value.rebalance_timeout_ms)
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.group_instance_id
-    if a_value is None:
+    value_a = value.group_instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.protocol_type
-    encoded = a_value.encode()
+    value_a = value.protocol_type
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.protocols
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.protocols
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.metadata
-        write_compact_bytes(out, b_value)
+        value_b = item_b.metadata
+        write_compact_bytes(out, value_b)
         out.append(0)
     if version >= 8:
-        a_value = value.reason
-        if a_value is None:
+        value_a = value.reason
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -253,16 +253,16 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest, i
     else:
         a_group_instance_id = None
     a_protocol_type, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("protocols", pos)
     a_protocols = []
-    a_protocols_append = a_protocols.append
-    for _ in range(a_count):
+    append_a = a_protocols.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
         b_metadata, pos = read_bytes(buf, pos)
         element = JoinGroupRequestProtocol(b_name, b_metadata)
-        a_protocols_append(element)
+        append_a(element)
     value = JoinGroupRequest(a_group_id, a_session_timeout_ms, a_rebalance_timeout_ms, a_member_id, a_group_instance_id, a_protocol_type, a_protocols, None)
     return value, pos
 
@@ -270,25 +270,25 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest, i
 def _write_plain(value: JoinGroupRequest, out: bytearray, version: int) -> None:
     if not (version >= 5) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
     out += _i.pack(value.session_timeout_ms)
     if version >= 1:
         out += _i.pack(value.rebalance_timeout_ms)
-    a_value = value.member_id
-    write_text(out, a_value)
+    value_a = value.member_id
+    write_text(out, value_a)
     if version >= 5:
-        a_value = value.group_instance_id
-        if a_value is None:
+        value_a = value.group_instance_id
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
-    a_value = value.protocol_type
-    write_text(out, a_value)
-    a_value = value.protocols
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.metadata
-        write_bytes(out, b_value)
+            write_text(out, value_a)
+    value_a = value.protocol_type
+    write_text(out, value_a)
+    value_a = value.protocols
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.metadata
+        write_bytes(out, value_b)

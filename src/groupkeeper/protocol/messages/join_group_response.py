@@ -140,12 +140,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRespons
         pos = end
     else:
         a_member_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("members", pos)
     a_members = []
-    a_members_append = a_members.append
-    for _ in range(a_count):
+    append_a = a_members.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -175,7 +175,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRespons
         else:
             pos += 1
         element = JoinGroupResponseMember(b_member_id, b_group_instance_id, b_metadata)
-        a_members_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -189,32 +189,32 @@ def _write_flexible(value: JoinGroupResponse, out: bytearray, version: int) -> N
         raise absent("skip_assignment", version)
     out += _ihi.pack(value.throttle_time_ms, value.error_code, value.generation_id)
     if version >= 7:
-        a_value = value.protocol_type
-        if a_value is None:
+        value_a = value.protocol_type
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    a_value = value.protocol_name
-    if a_value is None:
+    value_a = value.protocol_name
+    if value_a is None:
         if not (version >= 7):
             raise absent("protocol_name = null", version)
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.leader
-    encoded = a_value.encode()
+    value_a = value.leader
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -223,38 +223,38 @@ def _write_flexible(value: JoinGroupResponse, out: bytearray, version: int) -> N
     out += encoded
     if version >= 9:
         out += _t.pack(value.skip_assignment)
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.members
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.member_id
-        encoded = b_value.encode()
+    value_a = value.members
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.member_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_instance_id
-        if b_value is None:
+        value_b = item_b.group_instance_id
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.metadata
-        write_compact_bytes(out, b_value)
+        value_b = item_b.metadata
+        write_compact_bytes(out, value_b)
         out.append(0)
     out.append(0)
 
@@ -270,12 +270,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupResponse, 
     a_protocol_name, pos = read_text(buf, pos)
     a_leader, pos = read_text(buf, pos)
     a_member_id, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("members", pos)
     a_members = []
-    a_members_append = a_members.append
-    for _ in range(a_count):
+    append_a = a_members.append
+    for _ in range(count_a):
         b_member_id, pos = read_text(buf, pos)
         if version >= 5:
             if _h.unpack_from(buf, pos)[0] == -1:
@@ -287,7 +287,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupResponse, 
             b_group_instance_id = None
         b_metadata, pos = read_bytes(buf, pos)
         element = JoinGroupResponseMember(b_member_id, b_group_instance_id, b_metadata)
-        a_members_append(element)
+        append_a(element)
     value = JoinGroupResponse(a_throttle_time_ms, a_error_code, a_generation_id, None, a_protocol_name, a_leader, False, a_member_id, a_members)
     return value, pos
 
@@ -298,22 +298,22 @@ def _write_plain(value: JoinGroupResponse, out: bytearray, version: int) -> None
     if version >= 2:
         out += _i.pack(value.throttle_time_ms)
     out += _hi.pack(value.error_code, value.generation_id)
-    a_value = value.protocol_name
-    write_text(out, a_value)
-    a_value = value.leader
-    write_text(out, a_value)
-    a_value = value.member_id
-    write_text(out, a_value)
-    a_value = value.members
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.member_id
-        write_text(out, b_value)
+    value_a = value.protocol_name
+    write_text(out, value_a)
+    value_a = value.leader
+    write_text(out, value_a)
+    value_a = value.member_id
+    write_text(out, value_a)
+    value_a = value.members
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.member_id
+        write_text(out, value_b)
         if version >= 5:
-            b_value = b_item.group_instance_id
-            if b_value is None:
+            value_b = item_b.group_instance_id
+            if value_b is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, b_value)
-        b_value = b_item.metadata
-        write_bytes(out, b_value)
+                write_text(out, value_b)
+        value_b = item_b.metadata
+        write_bytes(out, value_b)

@@ -68,12 +68,12 @@ class LeaderChangeMessage(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaderChangeMessage, int]:
     a_version, a_leader_id = _hi.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("voters", pos)
     a_voters = []
-    a_voters_append = a_voters.append
-    for _ in range(a_count):
+    append_a = a_voters.append
+    for _ in range(count_a):
         (b_voter_id,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 1:
@@ -86,13 +86,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaderChangeMess
         else:
             pos += 1
         element = Voter(b_voter_id, b_voter_directory_id)
-        a_voters_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("granting_voters", pos)
     a_granting_voters = []
-    a_granting_voters_append = a_granting_voters.append
-    for _ in range(a_count):
+    append_a = a_granting_voters.append
+    for _ in range(count_a):
         (b_voter_id,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 1:
@@ -105,7 +105,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaderChangeMess
         else:
             pos += 1
         element = Voter(b_voter_id, b_voter_directory_id)
-        a_granting_voters_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -116,22 +116,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaderChangeMess
 
 def _write_flexible(value: LeaderChangeMessage, out: bytearray, version: int) -> None:
     out += _hi.pack(value.version, value.leader_id)
-    a_value = value.voters
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        if not (version >= 1) and b_item.voter_directory_id != ZERO_UUID:
+    value_a = value.voters
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        if not (version >= 1) and item_b.voter_directory_id != ZERO_UUID:
             raise absent("voter_directory_id", version)
-        out += _i.pack(b_item.voter_id)
+        out += _i.pack(item_b.voter_id)
         if version >= 1:
-            out += b_item.voter_directory_id
+            out += item_b.voter_directory_id
         out.append(0)
-    a_value = value.granting_voters
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        if not (version >= 1) and b_item.voter_directory_id != ZERO_UUID:
+    value_a = value.granting_voters
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        if not (version >= 1) and item_b.voter_directory_id != ZERO_UUID:
             raise absent("voter_directory_id", version)
-        out += _i.pack(b_item.voter_id)
+        out += _i.pack(item_b.voter_id)
         if version >= 1:
-            out += b_item.voter_directory_id
+            out += item_b.voter_directory_id
         out.append(0)
     out.append(0)

@@ -82,12 +82,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupReques
         pos = end
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("members", pos)
     a_members = []
-    a_members_append = a_members.append
-    for _ in range(a_count):
+    append_a = a_members.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -123,7 +123,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupReques
         else:
             pos += 1
         element = MemberIdentity(b_member_id, b_group_instance_id, b_reason)
-        a_members_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -135,30 +135,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupReques
 def _write_flexible(value: LeaveGroupRequest, out: bytearray, version: int) -> None:
     if value.member_id:
         raise absent("member_id", version)
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.members
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.member_id
-        encoded = b_value.encode()
+    value_a = value.members
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.member_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_instance_id
-        if b_value is None:
+        value_b = item_b.group_instance_id
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -166,11 +166,11 @@ def _write_flexible(value: LeaveGroupRequest, out: bytearray, version: int) -> N
                 out += varint(size)
             out += encoded
         if version >= 5:
-            b_value = b_item.reason
-            if b_value is None:
+            value_b = item_b.reason
+            if value_b is None:
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -188,12 +188,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupRequest, 
     else:
         a_member_id = ""
     if version >= 3:
-        a_count, pos = read_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("members", pos)
         a_members = []
-        a_members_append = a_members.append
-        for _ in range(a_count):
+        append_a = a_members.append
+        for _ in range(count_a):
             b_member_id, pos = read_text(buf, pos)
             if _h.unpack_from(buf, pos)[0] == -1:
                 b_group_instance_id = None
@@ -201,7 +201,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupRequest, 
             else:
                 b_group_instance_id, pos = read_text(buf, pos)
             element = MemberIdentity(b_member_id, b_group_instance_id, None)
-            a_members_append(element)
+            append_a(element)
     else:
         a_members = ()
     value = LeaveGroupRequest(a_group_id, a_member_id, a_members)
@@ -213,19 +213,19 @@ def _write_plain(value: LeaveGroupRequest, out: bytearray, version: int) -> None
         raise absent("member_id", version)
     if not (version >= 3) and value.members:
         raise absent("members", version)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
     if version <= 2:
-        a_value = value.member_id
-        write_text(out, a_value)
+        value_a = value.member_id
+        write_text(out, value_a)
     if version >= 3:
-        a_value = value.members
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.member_id
-            write_text(out, b_value)
-            b_value = b_item.group_instance_id
-            if b_value is None:
+        value_a = value.members
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.member_id
+            write_text(out, value_b)
+            value_b = item_b.group_instance_id
+            if value_b is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, b_value)
+                write_text(out, value_b)

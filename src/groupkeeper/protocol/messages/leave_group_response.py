@@ -79,12 +79,12 @@ class LeaveGroupResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("members", pos)
     a_members = []
-    a_members_append = a_members.append
-    for _ in range(a_count):
+    append_a = a_members.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -109,7 +109,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupRespon
         else:
             pos += 1
         element = MemberResponse(b_member_id, b_group_instance_id, b_error_code)
-        a_members_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -120,29 +120,29 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupRespon
 
 def _write_flexible(value: LeaveGroupResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.members
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.member_id
-        encoded = b_value.encode()
+    value_a = value.members
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.member_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_instance_id
-        if b_value is None:
+        value_b = item_b.group_instance_id
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _hx.pack(b_item.error_code)
+        out += _hx.pack(item_b.error_code)
     out.append(0)
 
 
@@ -155,12 +155,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupResponse,
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
     if version >= 3:
-        a_count, pos = read_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("members", pos)
         a_members = []
-        a_members_append = a_members.append
-        for _ in range(a_count):
+        append_a = a_members.append
+        for _ in range(count_a):
             b_member_id, pos = read_text(buf, pos)
             if _h.unpack_from(buf, pos)[0] == -1:
                 b_group_instance_id = None
@@ -170,7 +170,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupResponse,
             (b_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
             element = MemberResponse(b_member_id, b_group_instance_id, b_error_code)
-            a_members_append(element)
+            append_a(element)
     else:
         a_members = ()
     value = LeaveGroupResponse(a_throttle_time_ms, a_error_code, a_members)
@@ -184,14 +184,14 @@ def _write_plain(value: LeaveGroupResponse, out: bytearray, version: int) -> Non
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
     if version >= 3:
-        a_value = value.members
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.member_id
-            write_text(out, b_value)
-            b_value = b_item.group_instance_id
-            if b_value is None:
+        value_a = value.members
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.member_id
+            write_text(out, value_b)
+            value_b = item_b.group_instance_id
+            if value_b is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, b_value)
-            out += _h.pack(b_item.error_code)
+                write_text(out, value_b)
+            out += _h.pack(item_b.error_code)

@@ -55,8 +55,8 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LegacyOffsetCommitK
 
 
 def _write_plain(value: LegacyOffsetCommitKey, out: bytearray, version: int) -> None:
-    a_value = value.group
-    write_text(out, a_value)
-    a_value = value.topic
-    write_text(out, a_value)
+    value_a = value.group
+    write_text(out, value_a)
+    value_a = value.topic
+    write_text(out, value_a)
     out += _i.pack(value.partition)

@@ -57,6 +57,6 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LegacyOffsetCommitV
 
 def _write_plain(value: LegacyOffsetCommitValue, out: bytearray, version: int) -> None:
     out += _q.pack(value.offset)
-    a_value = value.metadata
-    write_text(out, a_value)
+    value_a = value.metadata
+    write_text(out, value_a)
     out += _q.pack(value.commit_timestamp)

@@ -45,10 +45,10 @@ class ListConfigResourcesRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResourcesRequest, int]:
     if version >= 1:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("resource_types", pos)
-        a_resource_types, pos = read_numbers(buf, pos, a_count, "b", 1)
+        a_resource_types, pos = read_numbers(buf, pos, count_a, "b", 1)
     else:
         a_resource_types = ()
     if buf[pos]:
@@ -63,7 +63,7 @@ def _write_flexible(value: ListConfigResourcesRequest, out: bytearray, version: 
     if not (version >= 1) and value.resource_types:
         raise absent("resource_types", version)
     if version >= 1:
-        a_value = value.resource_types
-        out += varint(len(a_value) + 1)
-        write_numbers(out, a_value, "b")
+        value_a = value.resource_types
+        out += varint(len(value_a) + 1)
+        write_numbers(out, value_a, "b")
     out.append(0)

@@ -66,12 +66,12 @@ class ListConfigResourcesResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResourcesResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("config_resources", pos)
     a_config_resources = []
-    a_config_resources_append = a_config_resources.append
-    for _ in range(a_count):
+    append_a = a_config_resources.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -89,7 +89,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResour
         else:
             pos += 1
         element = ConfigResource(b_resource_name, b_resource_type)
-        a_config_resources_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -100,11 +100,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResour
 
 def _write_flexible(value: ListConfigResourcesResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.config_resources
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.resource_name
-        encoded = b_value.encode()
+    value_a = value.config_resources
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.resource_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -112,6 +112,6 @@ def _write_flexible(value: ListConfigResourcesResponse, out: bytearray, version:
             out += varint(size)
         out += encoded
         if version >= 1:
-            out += _b.pack(b_item.resource_type)
+            out += _b.pack(item_b.resource_type)
         out.append(0)
     out.append(0)

@@ -51,12 +51,12 @@ class ListGroupsRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsRequest, int]:
     if version >= 4:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("states_filter", pos)
         a_states_filter = []
-        a_states_filter_append = a_states_filter.append
-        for _ in range(a_count):
+        append_a = a_states_filter.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -64,16 +64,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsReques
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            a_states_filter_append(element)
+            append_a(element)
     else:
         a_states_filter = ()
     if version >= 5:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("types_filter", pos)
         a_types_filter = []
-        a_types_filter_append = a_types_filter.append
-        for _ in range(a_count):
+        append_a = a_types_filter.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -81,7 +81,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsReques
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            a_types_filter_append(element)
+            append_a(element)
     else:
         a_types_filter = ()
     if buf[pos]:
@@ -98,10 +98,10 @@ def _write_flexible(value: ListGroupsRequest, out: bytearray, version: int) -> N
     if not (version >= 5) and value.types_filter:
         raise absent("types_filter", version)
     if version >= 4:
-        a_value = value.states_filter
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            encoded = b_item.encode()
+        value_a = value.states_filter
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            encoded = item_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -109,10 +109,10 @@ def _write_flexible(value: ListGroupsRequest, out: bytearray, version: int) -> N
                 out += varint(size)
             out += encoded
     if version >= 5:
-        a_value = value.types_filter
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            encoded = b_item.encode()
+        value_a = value.types_filter
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            encoded = item_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

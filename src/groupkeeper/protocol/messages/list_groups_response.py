@@ -79,12 +79,12 @@ class ListGroupsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -124,7 +124,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsRespon
         else:
             pos += 1
         element = ListedGroup(b_group_id, b_protocol_type, b_group_state, b_group_type)
-        a_groups_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -135,19 +135,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsRespon
 
 def _write_flexible(value: ListGroupsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.protocol_type
-        encoded = b_value.encode()
+        value_b = item_b.protocol_type
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -155,8 +155,8 @@ def _write_flexible(value: ListGroupsResponse, out: bytearray, version: int) -> 
             out += varint(size)
         out += encoded
         if version >= 4:
-            b_value = b_item.group_state
-            encoded = b_value.encode()
+            value_b = item_b.group_state
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -164,8 +164,8 @@ def _write_flexible(value: ListGroupsResponse, out: bytearray, version: int) -> 
                 out += varint(size)
             out += encoded
         if version >= 5:
-            b_value = b_item.group_type
-            encoded = b_value.encode()
+            value_b = item_b.group_type
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -184,16 +184,16 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListGroupsResponse,
         a_throttle_time_ms = 0
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         b_group_id, pos = read_text(buf, pos)
         b_protocol_type, pos = read_text(buf, pos)
         element = ListedGroup(b_group_id, b_protocol_type, "", "")
-        a_groups_append(element)
+        append_a(element)
     value = ListGroupsResponse(a_throttle_time_ms, a_error_code, a_groups)
     return value, pos
 
@@ -202,10 +202,10 @@ def _write_plain(value: ListGroupsResponse, out: bytearray, version: int) -> Non
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
-    a_value = value.groups
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.group_id
-        write_text(out, b_value)
-        b_value = b_item.protocol_type
-        write_text(out, b_value)
+    value_a = value.groups
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.group_id
+        write_text(out, value_b)
+        value_b = item_b.protocol_type
+        write_text(out, value_b)

@@ -95,12 +95,12 @@ class ListOffsetsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest, int]:
     a_replica_id, a_isolation_level = _ib.unpack_from(buf, pos)
     pos += 5
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -108,12 +108,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsReque
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_current_leader_epoch, c_timestamp = _iiq.unpack_from(buf, pos)
             pos += 16
             if buf[pos]:
@@ -121,13 +121,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsReque
             else:
                 pos += 1
             element = ListOffsetsPartition(c_partition_index, c_current_leader_epoch, c_timestamp)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ListOffsetsTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if version >= 10:
         (a_timeout_ms,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -143,21 +143,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsReque
 
 def _write_flexible(value: ListOffsetsRequest, out: bytearray, version: int) -> None:
     out += _ib.pack(value.replica_id, value.isolation_level)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iiqx.pack(c_item.partition_index, c_item.current_leader_epoch, c_item.timestamp)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iiqx.pack(item_c.partition_index, item_c.current_leader_epoch, item_c.timestamp)
         out.append(0)
     if version >= 10:
         out += _i.pack(value.timeout_ms)
@@ -172,19 +172,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest,
         pos += 1
     else:
         a_isolation_level = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
             if version >= 4:
@@ -195,9 +195,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest,
             (c_timestamp,) = _q.unpack_from(buf, pos)
             pos += 8
             element = ListOffsetsPartition(c_partition_index, c_current_leader_epoch, c_timestamp)
-            b_partitions_append(element)
+            append_b(element)
         element = ListOffsetsTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = ListOffsetsRequest(a_replica_id, a_isolation_level, a_topics, 0)
     return value, pos
 
@@ -208,15 +208,15 @@ def _write_plain(value: ListOffsetsRequest, out: bytearray, version: int) -> Non
     out += _i.pack(value.replica_id)
     if version >= 2:
         out += _b.pack(value.isolation_level)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _i.pack(c_item.partition_index)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _i.pack(item_c.partition_index)
             if version >= 4:
-                out += _i.pack(c_item.current_leader_epoch)
-            out += _q.pack(c_item.timestamp)
+                out += _i.pack(item_c.current_leader_epoch)
+            out += _q.pack(item_c.timestamp)

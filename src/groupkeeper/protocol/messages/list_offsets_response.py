@@ -93,12 +93,12 @@ class ListOffsetsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -106,12 +106,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRespo
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code, c_timestamp, c_offset, c_leader_epoch = _ihqqi.unpack_from(buf, pos)
             pos += 26
             if buf[pos]:
@@ -119,13 +119,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRespo
             else:
                 pos += 1
             element = ListOffsetsPartitionResponse(c_partition_index, c_error_code, c_timestamp, c_offset, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ListOffsetsTopicResponse(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -136,21 +136,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRespo
 
 def _write_flexible(value: ListOffsetsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ihqqix.pack(c_item.partition_index, c_item.error_code, c_item.timestamp, c_item.offset, c_item.leader_epoch)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ihqqix.pack(item_c.partition_index, item_c.error_code, item_c.timestamp, item_c.offset, item_c.leader_epoch)
         out.append(0)
     out.append(0)
 
@@ -161,19 +161,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsResponse
         pos += 4
     else:
         a_throttle_time_ms = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code, c_timestamp, c_offset = _ihqq.unpack_from(buf, pos)
             pos += 22
             if version >= 4:
@@ -182,9 +182,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsResponse
             else:
                 c_leader_epoch = -1
             element = ListOffsetsPartitionResponse(c_partition_index, c_error_code, c_timestamp, c_offset, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         element = ListOffsetsTopicResponse(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = ListOffsetsResponse(a_throttle_time_ms, a_topics)
     return value, pos
 
@@ -192,16 +192,16 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsResponse
 def _write_plain(value: ListOffsetsResponse, out: bytearray, version: int) -> None:
     if version >= 2:
         out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            if not (version >= 4) and c_item.leader_epoch != -1:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            if not (version >= 4) and item_c.leader_epoch != -1:
                 raise absent("leader_epoch", version)
-            out += _ihqq.pack(c_item.partition_index, c_item.error_code, c_item.timestamp, c_item.offset)
+            out += _ihqq.pack(item_c.partition_index, item_c.error_code, item_c.timestamp, item_c.offset)
             if version >= 4:
-                out += _i.pack(c_item.leader_epoch)
+                out += _i.pack(item_c.leader_epoch)

@@ -55,12 +55,12 @@ class ListTransactionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactionsRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("state_filters", pos)
     a_state_filters = []
-    a_state_filters_append = a_state_filters.append
-    for _ in range(a_count):
+    append_a = a_state_filters.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -68,11 +68,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_state_filters_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("producer_id_filters", pos)
-    a_producer_id_filters, pos = read_numbers(buf, pos, a_count, "q", 8)
+    a_producer_id_filters, pos = read_numbers(buf, pos, count_a, "q", 8)
     if version >= 1:
         (a_duration_filter,) = _q.unpack_from(buf, pos)
         pos += 8
@@ -104,27 +104,27 @@ def _write_flexible(value: ListTransactionsRequest, out: bytearray, version: int
         raise absent("duration_filter", version)
     if not (version >= 2) and value.transactional_id_pattern is not None:
         raise absent("transactional_id_pattern", version)
-    a_value = value.state_filters
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.state_filters
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.producer_id_filters
-    out += varint(len(a_value) + 1)
-    write_numbers(out, a_value, "q")
+    value_a = value.producer_id_filters
+    out += varint(len(value_a) + 1)
+    write_numbers(out, value_a, "q")
     if version >= 1:
         out += _q.pack(value.duration_filter)
     if version >= 2:
-        a_value = value.transactional_id_pattern
-        if a_value is None:
+        value_a = value.transactional_id_pattern
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

@@ -70,12 +70,12 @@ class ListTransactionsResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactionsResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("unknown_state_filters", pos)
     a_unknown_state_filters = []
-    a_unknown_state_filters_append = a_unknown_state_filters.append
-    for _ in range(a_count):
+    append_a = a_unknown_state_filters.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -83,13 +83,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
             pos = end
         else:
             element, pos = read_compact_text(buf, pos)
-        a_unknown_state_filters_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("transaction_states", pos)
     a_transaction_states = []
-    a_transaction_states_append = a_transaction_states.append
-    for _ in range(a_count):
+    append_a = a_transaction_states.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -111,7 +111,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
         else:
             pos += 1
         element = TransactionState(b_transactional_id, b_producer_id, b_transaction_state)
-        a_transaction_states_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -122,30 +122,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
 
 def _write_flexible(value: ListTransactionsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.unknown_state_filters
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        encoded = b_item.encode()
+    value_a = value.unknown_state_filters
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        encoded = item_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.transaction_states
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.transactional_id
-        encoded = b_value.encode()
+    value_a = value.transaction_states
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.transactional_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _q.pack(b_item.producer_id)
-        b_value = b_item.transaction_state
-        encoded = b_value.encode()
+        out += _q.pack(item_b.producer_id)
+        value_b = item_b.transaction_state
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

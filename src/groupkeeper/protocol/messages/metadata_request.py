@@ -78,13 +78,13 @@ class MetadataRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_topics = None
     else:
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             if version >= 10:
                 b_topic_id = buf[pos : pos + 16]
                 pos += 16
@@ -107,7 +107,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest,
             else:
                 pos += 1
             element = MetadataRequestTopic(b_topic_id, b_name)
-            a_topics_append(element)
+            append_a(element)
     a_allow_auto_topic_creation = buf[pos] != 0
     pos += 1
     if version <= 10:
@@ -128,21 +128,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest,
 def _write_flexible(value: MetadataRequest, out: bytearray, version: int) -> None:
     if not (version <= 10) and value.include_cluster_authorized_operations:
         raise absent("include_cluster_authorized_operations", version)
-    a_value = value.topics
-    if a_value is None:
+    value_a = value.topics
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
             if version >= 10:
-                out += b_item.topic_id
-            b_value = b_item.name
-            if b_value is None:
+                out += item_b.topic_id
+            value_b = item_b.name
+            if value_b is None:
                 if not (version >= 10):
                     raise absent("name = null", version)
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -157,18 +157,18 @@ def _write_flexible(value: MetadataRequest, out: bytearray, version: int) -> Non
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         if not (version >= 1):
             raise refuse_null("topics", pos)
         a_topics = None
     else:
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             b_name, pos = read_text(buf, pos)
             element = MetadataRequestTopic(ZERO_UUID, b_name)
-            a_topics_append(element)
+            append_a(element)
     if version >= 4:
         a_allow_auto_topic_creation = buf[pos] != 0
         pos += 1
@@ -191,16 +191,16 @@ def _write_plain(value: MetadataRequest, out: bytearray, version: int) -> None:
         raise absent("include_cluster_authorized_operations", version)
     if not (version >= 8) and value.include_topic_authorized_operations:
         raise absent("include_topic_authorized_operations", version)
-    a_value = value.topics
-    if a_value is None:
+    value_a = value.topics
+    if value_a is None:
         if not (version >= 1):
             raise absent("topics = null", version)
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.name
-            write_text(out, b_value)
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.name
+            write_text(out, value_b)
     if version >= 4:
         out += _t.pack(value.allow_auto_topic_creation)
     if version >= 8:

@@ -136,12 +136,12 @@ class MetadataResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("brokers", pos)
     a_brokers = []
-    a_brokers_append = a_brokers.append
-    for _ in range(a_count):
+    append_a = a_brokers.append
+    for _ in range(count_a):
         (b_node_id,) = _i.unpack_from(buf, pos)
         pos += 4
         size = buf[pos]
@@ -168,7 +168,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse
         else:
             pos += 1
         element = MetadataResponseBroker(b_node_id, b_host, b_port, b_rack)
-        a_brokers_append(element)
+        append_a(element)
     size = buf[pos]
     if 0 < size < 128:
         end = pos + size
@@ -181,12 +181,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse
         a_cluster_id, pos = read_compact_text(buf, pos)
     (a_controller_id,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -208,32 +208,32 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse
             b_topic_id = ZERO_UUID
         b_is_internal = buf[pos] != 0
         pos += 1
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_error_code, c_partition_index, c_leader_id, c_leader_epoch = _hiii.unpack_from(buf, pos)
             pos += 14
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("replica_nodes", pos)
-            c_replica_nodes, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            c_replica_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("isr_nodes", pos)
-            c_isr_nodes, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            c_isr_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("offline_replicas", pos)
-            c_offline_replicas, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_offline_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = MetadataResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_offline_replicas)
-            b_partitions_append(element)
+            append_b(element)
         (b_topic_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
         if buf[pos]:
@@ -241,7 +241,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse
         else:
             pos += 1
         element = MetadataResponseTopic(b_error_code, b_name, b_topic_id, b_is_internal, b_partitions, b_topic_authorized_operations)
-        a_topics_append(element)
+        append_a(element)
     if version <= 10:
         (a_cluster_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -264,24 +264,24 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
     if not (version <= 10) and value.cluster_authorized_operations != -2147483648:
         raise absent("cluster_authorized_operations", version)
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.brokers
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _i.pack(b_item.node_id)
-        b_value = b_item.host
-        encoded = b_value.encode()
+    value_a = value.brokers
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _i.pack(item_b.node_id)
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(b_item.port)
-        b_value = b_item.rack
-        if b_value is None:
+        out += _i.pack(item_b.port)
+        value_b = item_b.rack
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -289,11 +289,11 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
                 out += varint(size)
             out += encoded
         out.append(0)
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -301,17 +301,17 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
             out += varint(size)
         out += encoded
     out += _i.pack(value.controller_id)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.name
-        if b_value is None:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.name
+        if value_b is None:
             if not (version >= 12):
                 raise absent("name = null", version)
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -319,23 +319,23 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
                 out += varint(size)
             out += encoded
         if version >= 10:
-            out += b_item.topic_id
-        out += _t.pack(b_item.is_internal)
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _hiii.pack(c_item.error_code, c_item.partition_index, c_item.leader_id, c_item.leader_epoch)
-            c_value = c_item.replica_nodes
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
-            c_value = c_item.isr_nodes
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
-            c_value = c_item.offline_replicas
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+            out += item_b.topic_id
+        out += _t.pack(item_b.is_internal)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _hiii.pack(item_c.error_code, item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
+            value_c = item_c.replica_nodes
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
+            value_c = item_c.isr_nodes
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
+            value_c = item_c.offline_replicas
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
-        out += _ix.pack(b_item.topic_authorized_operations)
+        out += _ix.pack(item_b.topic_authorized_operations)
     if version <= 10:
         out += _i.pack(value.cluster_authorized_operations)
     if version >= 13:
@@ -349,12 +349,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, i
         pos += 4
     else:
         a_throttle_time_ms = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("brokers", pos)
     a_brokers = []
-    a_brokers_append = a_brokers.append
-    for _ in range(a_count):
+    append_a = a_brokers.append
+    for _ in range(count_a):
         (b_node_id,) = _i.unpack_from(buf, pos)
         pos += 4
         b_host, pos = read_text(buf, pos)
@@ -369,7 +369,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, i
         else:
             b_rack = None
         element = MetadataResponseBroker(b_node_id, b_host, b_port, b_rack)
-        a_brokers_append(element)
+        append_a(element)
     if version >= 2:
         if _h.unpack_from(buf, pos)[0] == -1:
             a_cluster_id = None
@@ -383,12 +383,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, i
         pos += 4
     else:
         a_controller_id = -1
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         b_name, pos = read_text(buf, pos)
@@ -397,12 +397,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, i
             pos += 1
         else:
             b_is_internal = False
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_error_code, c_partition_index, c_leader_id = _hii.unpack_from(buf, pos)
             pos += 10
             if version >= 7:
@@ -410,30 +410,30 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, i
                 pos += 4
             else:
                 c_leader_epoch = -1
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("replica_nodes", pos)
-            c_replica_nodes, pos = read_numbers(buf, pos, c_count, "i", 4)
-            c_count, pos = read_count(buf, pos)
-            if c_count < 0:
+            c_replica_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            count_c, pos = read_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("isr_nodes", pos)
-            c_isr_nodes, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_isr_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
             if version >= 5:
-                c_count, pos = read_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("offline_replicas", pos)
-                c_offline_replicas, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_offline_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
             else:
                 c_offline_replicas = ()
             element = MetadataResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_offline_replicas)
-            b_partitions_append(element)
+            append_b(element)
         if version >= 8:
             (b_topic_authorized_operations,) = _i.unpack_from(buf, pos)
             pos += 4
         else:
             b_topic_authorized_operations = -2147483648
         element = MetadataResponseTopic(b_error_code, b_name, ZERO_UUID, b_is_internal, b_partitions, b_topic_authorized_operations)
-        a_topics_append(element)
+        append_a(element)
     if version >= 8:
         (a_cluster_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -448,54 +448,54 @@ def _write_plain(value: MetadataResponse, out: bytearray, version: int) -> None:
         raise absent("cluster_authorized_operations", version)
     if version >= 3:
         out += _i.pack(value.throttle_time_ms)
-    a_value = value.brokers
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        out += _i.pack(b_item.node_id)
-        b_value = b_item.host
-        write_text(out, b_value)
-        out += _i.pack(b_item.port)
+    value_a = value.brokers
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        out += _i.pack(item_b.node_id)
+        value_b = item_b.host
+        write_text(out, value_b)
+        out += _i.pack(item_b.port)
         if version >= 1:
-            b_value = b_item.rack
-            if b_value is None:
+            value_b = item_b.rack
+            if value_b is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, b_value)
+                write_text(out, value_b)
     if version >= 2:
-        a_value = value.cluster_id
-        if a_value is None:
+        value_a = value.cluster_id
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
+            write_text(out, value_a)
     if version >= 1:
         out += _i.pack(value.controller_id)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        if not (version >= 8) and b_item.topic_authorized_operations != -2147483648:
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        if not (version >= 8) and item_b.topic_authorized_operations != -2147483648:
             raise absent("topic_authorized_operations", version)
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.name
-        write_text(out, b_value)
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.name
+        write_text(out, value_b)
         if version >= 1:
-            out += _t.pack(b_item.is_internal)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _hii.pack(c_item.error_code, c_item.partition_index, c_item.leader_id)
+            out += _t.pack(item_b.is_internal)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _hii.pack(item_c.error_code, item_c.partition_index, item_c.leader_id)
             if version >= 7:
-                out += _i.pack(c_item.leader_epoch)
-            c_value = c_item.replica_nodes
-            out += _i.pack(len(c_value))
-            write_numbers(out, c_value, "i")
-            c_value = c_item.isr_nodes
-            out += _i.pack(len(c_value))
-            write_numbers(out, c_value, "i")
+                out += _i.pack(item_c.leader_epoch)
+            value_c = item_c.replica_nodes
+            out += _i.pack(len(value_c))
+            write_numbers(out, value_c, "i")
+            value_c = item_c.isr_nodes
+            out += _i.pack(len(value_c))
+            write_numbers(out, value_c, "i")
             if version >= 5:
-                c_value = c_item.offline_replicas
-                out += _i.pack(len(c_value))
-                write_numbers(out, c_value, "i")
+                value_c = item_c.offline_replicas
+                out += _i.pack(len(value_c))
+                write_numbers(out, value_c, "i")
         if version >= 8:
-            out += _i.pack(b_item.topic_authorized_operations)
+            out += _i.pack(item_b.topic_authorized_operations)
     if version >= 8:
         out += _i.pack(value.cluster_authorized_operations)

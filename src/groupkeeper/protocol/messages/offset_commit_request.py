@@ -127,12 +127,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequ
         pos += 1
     else:
         a_group_instance_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         if version <= 9:
             size = buf[pos]
             if 0 < size < 128:
@@ -148,12 +148,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequ
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_committed_offset, c_committed_leader_epoch = _iqi.unpack_from(buf, pos)
             pos += 16
             size = buf[pos]
@@ -171,13 +171,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequ
             else:
                 pos += 1
             element = OffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = OffsetCommitRequestTopic(b_name, b_topic_id, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -187,8 +187,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequ
 
 
 def _write_flexible(value: OffsetCommitRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -196,31 +196,31 @@ def _write_flexible(value: OffsetCommitRequest, out: bytearray, version: int) ->
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation_id_or_member_epoch)
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.group_instance_id
-    if a_value is None:
+    value_a = value.group_instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 9:
-            b_value = b_item.name
-            encoded = b_value.encode()
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -228,16 +228,16 @@ def _write_flexible(value: OffsetCommitRequest, out: bytearray, version: int) ->
                 out += varint(size)
             out += encoded
         if version >= 10:
-            out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iqi.pack(c_item.partition_index, c_item.committed_offset, c_item.committed_leader_epoch)
-            c_value = c_item.committed_metadata
-            if c_value is None:
+            out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iqi.pack(item_c.partition_index, item_c.committed_offset, item_c.committed_leader_epoch)
+            value_c = item_c.committed_metadata
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -267,19 +267,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequest
         pos += 8
     else:
         a_retention_time_ms = -1
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_committed_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if version >= 6:
@@ -293,9 +293,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequest
             else:
                 c_committed_metadata, pos = read_text(buf, pos)
             element = OffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata)
-            b_partitions_append(element)
+            append_b(element)
         element = OffsetCommitRequestTopic(b_name, ZERO_UUID, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = OffsetCommitRequest(a_group_id, a_generation_id_or_member_epoch, a_member_id, a_group_instance_id, a_retention_time_ms, a_topics)
     return value, pos
 
@@ -303,32 +303,32 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequest
 def _write_plain(value: OffsetCommitRequest, out: bytearray, version: int) -> None:
     if not (version >= 7) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
     out += _i.pack(value.generation_id_or_member_epoch)
-    a_value = value.member_id
-    write_text(out, a_value)
+    value_a = value.member_id
+    write_text(out, value_a)
     if version >= 7:
-        a_value = value.group_instance_id
-        if a_value is None:
+        value_a = value.group_instance_id
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
+            write_text(out, value_a)
     if version <= 4:
         out += _q.pack(value.retention_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iq.pack(c_item.partition_index, c_item.committed_offset)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iq.pack(item_c.partition_index, item_c.committed_offset)
             if version >= 6:
-                out += _i.pack(c_item.committed_leader_epoch)
-            c_value = c_item.committed_metadata
-            if c_value is None:
+                out += _i.pack(item_c.committed_leader_epoch)
+            value_c = item_c.committed_metadata
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
+                write_text(out, value_c)

@@ -88,12 +88,12 @@ class OffsetCommitResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         if version <= 9:
             size = buf[pos]
             if 0 < size < 128:
@@ -109,12 +109,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitResp
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             if buf[pos]:
@@ -122,13 +122,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitResp
             else:
                 pos += 1
             element = OffsetCommitResponsePartition(c_partition_index, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = OffsetCommitResponseTopic(b_name, b_topic_id, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -139,12 +139,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitResp
 
 def _write_flexible(value: OffsetCommitResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 9:
-            b_value = b_item.name
-            encoded = b_value.encode()
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -152,11 +152,11 @@ def _write_flexible(value: OffsetCommitResponse, out: bytearray, version: int) -
                 out += varint(size)
             out += encoded
         if version >= 10:
-            out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ihx.pack(c_item.partition_index, c_item.error_code)
+            out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ihx.pack(item_c.partition_index, item_c.error_code)
         out.append(0)
     out.append(0)
 
@@ -167,25 +167,25 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRespons
         pos += 4
     else:
         a_throttle_time_ms = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             element = OffsetCommitResponsePartition(c_partition_index, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         element = OffsetCommitResponseTopic(b_name, ZERO_UUID, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = OffsetCommitResponse(a_throttle_time_ms, a_topics)
     return value, pos
 
@@ -193,12 +193,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRespons
 def _write_plain(value: OffsetCommitResponse, out: bytearray, version: int) -> None:
     if version >= 3:
         out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)

@@ -77,26 +77,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitValu
     (a_commit_timestamp,) = _q.unpack_from(buf, pos)
     pos += 8
     a_topic_id = ZERO_UUID
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             a_topic_id = buf[pos : pos + 16]
             pos += 16
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = OffsetCommitValue(a_offset, a_leader_epoch, a_metadata, a_commit_timestamp, -1, a_topic_id)
     return value, pos
 
 
 def _write_flexible(value: OffsetCommitValue, out: bytearray, version: int) -> None:
     out += _qi.pack(value.offset, value.leader_epoch)
-    a_value = value.metadata
-    encoded = a_value.encode()
+    value_a = value.metadata
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -104,15 +104,15 @@ def _write_flexible(value: OffsetCommitValue, out: bytearray, version: int) -> N
         out += varint(size)
     out += encoded
     out += _q.pack(value.commit_timestamp)
-    a_tags = []
+    tags_a = []
     if value.topic_id != ZERO_UUID:
-        a_field = bytearray()
-        a_field += value.topic_id
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+        field_a = bytearray()
+        field_a += value.topic_id
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitValue, int]:
@@ -139,8 +139,8 @@ def _write_plain(value: OffsetCommitValue, out: bytearray, version: int) -> None
     out += _q.pack(value.offset)
     if version >= 3:
         out += _i.pack(value.leader_epoch)
-    a_value = value.metadata
-    write_text(out, a_value)
+    value_a = value.metadata
+    write_text(out, value_a)
     out += _q.pack(value.commit_timestamp)
     if version == 1:
         out += _q.pack(value.expire_timestamp)

@@ -78,37 +78,37 @@ class OffsetDeleteResponse(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetDeleteResponse, int]:
     a_error_code, a_throttle_time_ms = _hi.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             element = OffsetDeleteResponsePartition(c_partition_index, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         element = OffsetDeleteResponseTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = OffsetDeleteResponse(a_error_code, a_throttle_time_ms, a_topics)
     return value, pos
 
 
 def _write_plain(value: OffsetDeleteResponse, out: bytearray, version: int) -> None:
     out += _hi.pack(value.error_code, value.throttle_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)

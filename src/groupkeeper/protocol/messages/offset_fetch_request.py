@@ -116,13 +116,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
             pos = end
         else:
             a_group_id, pos = read_compact_text(buf, pos)
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             a_topics = None
         else:
             a_topics = []
-            a_topics_append = a_topics.append
-            for _ in range(a_count):
+            append_a = a_topics.append
+            for _ in range(count_a):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -130,26 +130,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
                     pos = end
                 else:
                     b_name, pos = read_compact_text(buf, pos)
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     raise refuse_null("partition_indexes", pos)
-                b_partition_indexes, pos = read_numbers(buf, pos, b_count, "i", 4)
+                b_partition_indexes, pos = read_numbers(buf, pos, count_b, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = OffsetFetchRequestTopic(b_name, b_partition_indexes)
-                a_topics_append(element)
+                append_a(element)
     else:
         a_group_id = ""
         a_topics = ()
     if version >= 8:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("groups", pos)
         a_groups = []
-        a_groups_append = a_groups.append
-        for _ in range(a_count):
+        append_a = a_groups.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -173,13 +173,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
             else:
                 b_member_id = None
                 b_member_epoch = -1
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 b_topics = None
             else:
                 b_topics = []
-                b_topics_append = b_topics.append
-                for _ in range(b_count):
+                append_b = b_topics.append
+                for _ in range(count_b):
                     if version <= 9:
                         size = buf[pos]
                         if 0 < size < 128:
@@ -195,22 +195,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
                         pos += 16
                     else:
                         c_topic_id = ZERO_UUID
-                    c_count, pos = read_compact_count(buf, pos)
-                    if c_count < 0:
+                    count_c, pos = read_compact_count(buf, pos)
+                    if count_c < 0:
                         raise refuse_null("partition_indexes", pos)
-                    c_partition_indexes, pos = read_numbers(buf, pos, c_count, "i", 4)
+                    c_partition_indexes, pos = read_numbers(buf, pos, count_c, "i", 4)
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
                     element = OffsetFetchRequestTopics(c_name, c_topic_id, c_partition_indexes)
-                    b_topics_append(element)
+                    append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = OffsetFetchRequestGroup(b_group_id, b_member_id, b_member_epoch, b_topics)
-            a_groups_append(element)
+            append_a(element)
     else:
         a_groups = ()
     if version >= 7:
@@ -236,38 +236,38 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
     if not (version >= 7) and value.require_stable:
         raise absent("require_stable", version)
     if version <= 7:
-        a_value = value.group_id
-        encoded = a_value.encode()
+        value_a = value.group_id
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        a_value = value.topics
-        if a_value is None:
+        value_a = value.topics
+        if value_a is None:
             out.append(0)
         else:
-            out += varint(len(a_value) + 1)
-            for b_item in a_value:
-                b_value = b_item.name
-                encoded = b_value.encode()
+            out += varint(len(value_a) + 1)
+            for item_b in value_a:
+                value_b = item_b.name
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                b_value = b_item.partition_indexes
-                out += varint(len(b_value) + 1)
-                write_numbers(out, b_value, "i")
+                value_b = item_b.partition_indexes
+                out += varint(len(value_b) + 1)
+                write_numbers(out, value_b, "i")
                 out.append(0)
     if version >= 8:
-        a_value = value.groups
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.group_id
-            encoded = b_value.encode()
+        value_a = value.groups
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.group_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -275,27 +275,27 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
                 out += varint(size)
             out += encoded
             if version >= 9:
-                b_value = b_item.member_id
-                if b_value is None:
+                value_b = item_b.member_id
+                if value_b is None:
                     out.append(0)
                 else:
-                    encoded = b_value.encode()
+                    encoded = value_b.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _i.pack(b_item.member_epoch)
-            b_value = b_item.topics
-            if b_value is None:
+                out += _i.pack(item_b.member_epoch)
+            value_b = item_b.topics
+            if value_b is None:
                 out.append(0)
             else:
-                out += varint(len(b_value) + 1)
-                for c_item in b_value:
+                out += varint(len(value_b) + 1)
+                for item_c in value_b:
                     if version <= 9:
-                        c_value = c_item.name
-                        encoded = c_value.encode()
+                        value_c = item_c.name
+                        encoded = value_c.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
@@ -303,10 +303,10 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
                             out += varint(size)
                         out += encoded
                     if version >= 10:
-                        out += c_item.topic_id
-                    c_value = c_item.partition_indexes
-                    out += varint(len(c_value) + 1)
-                    write_numbers(out, c_value, "i")
+                        out += item_c.topic_id
+                    value_c = item_c.partition_indexes
+                    out += varint(len(value_c) + 1)
+                    write_numbers(out, value_c, "i")
                     out.append(0)
             out.append(0)
     if version >= 7:
@@ -316,22 +316,22 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRequest, int]:
     a_group_id, pos = read_text(buf, pos)
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         if not (version >= 2):
             raise refuse_null("topics", pos)
         a_topics = None
     else:
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             b_name, pos = read_text(buf, pos)
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partition_indexes", pos)
-            b_partition_indexes, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partition_indexes, pos = read_numbers(buf, pos, count_b, "i", 4)
             element = OffsetFetchRequestTopic(b_name, b_partition_indexes)
-            a_topics_append(element)
+            append_a(element)
     value = OffsetFetchRequest(a_group_id, a_topics, (), False)
     return value, pos
 
@@ -341,18 +341,18 @@ def _write_plain(value: OffsetFetchRequest, out: bytearray, version: int) -> Non
         raise absent("groups", version)
     if value.require_stable:
         raise absent("require_stable", version)
-    a_value = value.group_id
-    write_text(out, a_value)
-    a_value = value.topics
-    if a_value is None:
+    value_a = value.group_id
+    write_text(out, value_a)
+    value_a = value.topics
+    if value_a is None:
         if not (version >= 2):
             raise absent("topics = null", version)
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.name
-            write_text(out, b_value)
-            b_value = b_item.partition_indexes
-            out += _i.pack(len(b_value))
-            write_numbers(out, b_value, "i")
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.name
+            write_text(out, value_b)
+            value_b = item_b.partition_indexes
+            out += _i.pack(len(value_b))
+            write_numbers(out, value_b, "i")

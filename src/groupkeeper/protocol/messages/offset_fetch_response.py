@@ -146,12 +146,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if version <= 7:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("topics", pos)
         a_topics = []
-        a_topics_append = a_topics.append
-        for _ in range(a_count):
+        append_a = a_topics.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -159,12 +159,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
                 pos = end
             else:
                 b_name, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
             b_partitions = []
-            b_partitions_append = b_partitions.append
-            for _ in range(b_count):
+            append_b = b_partitions.append
+            for _ in range(count_b):
                 c_partition_index, c_committed_offset, c_committed_leader_epoch = _iqi.unpack_from(buf, pos)
                 pos += 16
                 size = buf[pos]
@@ -184,25 +184,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
                 else:
                     pos += 1
                 element = OffsetFetchResponsePartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_metadata, c_error_code)
-                b_partitions_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = OffsetFetchResponseTopic(b_name, b_partitions)
-            a_topics_append(element)
+            append_a(element)
         (a_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
     else:
         a_topics = ()
         a_error_code = 0
     if version >= 8:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("groups", pos)
         a_groups = []
-        a_groups_append = a_groups.append
-        for _ in range(a_count):
+        append_a = a_groups.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -210,12 +210,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
                 pos = end
             else:
                 b_group_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("topics", pos)
             b_topics = []
-            b_topics_append = b_topics.append
-            for _ in range(b_count):
+            append_b = b_topics.append
+            for _ in range(count_b):
                 if version <= 9:
                     size = buf[pos]
                     if 0 < size < 128:
@@ -231,12 +231,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
                     pos += 16
                 else:
                     c_topic_id = ZERO_UUID
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("partitions", pos)
                 c_partitions = []
-                c_partitions_append = c_partitions.append
-                for _ in range(c_count):
+                append_c = c_partitions.append
+                for _ in range(count_c):
                     d_partition_index, d_committed_offset, d_committed_leader_epoch = _iqi.unpack_from(buf, pos)
                     pos += 16
                     size = buf[pos]
@@ -256,13 +256,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
                     else:
                         pos += 1
                     element = OffsetFetchResponsePartitions(d_partition_index, d_committed_offset, d_committed_leader_epoch, d_metadata, d_error_code)
-                    c_partitions_append(element)
+                    append_c(element)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = OffsetFetchResponseTopics(c_name, c_topic_id, c_partitions)
-                b_topics_append(element)
+                append_b(element)
             (b_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
             if buf[pos]:
@@ -270,7 +270,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
             else:
                 pos += 1
             element = OffsetFetchResponseGroup(b_group_id, b_topics, b_error_code)
-            a_groups_append(element)
+            append_a(element)
     else:
         a_groups = ()
     if buf[pos]:
@@ -288,53 +288,53 @@ def _write_flexible(value: OffsetFetchResponse, out: bytearray, version: int) ->
         raise absent("groups", version)
     out += _i.pack(value.throttle_time_ms)
     if version <= 7:
-        a_value = value.topics
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.name
-            encoded = b_value.encode()
+        value_a = value.topics
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                out += _iqi.pack(c_item.partition_index, c_item.committed_offset, c_item.committed_leader_epoch)
-                c_value = c_item.metadata
-                if c_value is None:
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                out += _iqi.pack(item_c.partition_index, item_c.committed_offset, item_c.committed_leader_epoch)
+                value_c = item_c.metadata
+                if value_c is None:
                     out.append(0)
                 else:
-                    encoded = c_value.encode()
+                    encoded = value_c.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _hx.pack(c_item.error_code)
+                out += _hx.pack(item_c.error_code)
             out.append(0)
         out += _h.pack(value.error_code)
     if version >= 8:
-        a_value = value.groups
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.group_id
-            encoded = b_value.encode()
+        value_a = value.groups
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.group_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.topics
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
+            value_b = item_b.topics
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
                 if version <= 9:
-                    c_value = c_item.name
-                    encoded = c_value.encode()
+                    value_c = item_c.name
+                    encoded = value_c.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -342,25 +342,25 @@ def _write_flexible(value: OffsetFetchResponse, out: bytearray, version: int) ->
                         out += varint(size)
                     out += encoded
                 if version >= 10:
-                    out += c_item.topic_id
-                c_value = c_item.partitions
-                out += varint(len(c_value) + 1)
-                for d_item in c_value:
-                    out += _iqi.pack(d_item.partition_index, d_item.committed_offset, d_item.committed_leader_epoch)
-                    d_value = d_item.metadata
-                    if d_value is None:
+                    out += item_c.topic_id
+                value_c = item_c.partitions
+                out += varint(len(value_c) + 1)
+                for item_d in value_c:
+                    out += _iqi.pack(item_d.partition_index, item_d.committed_offset, item_d.committed_leader_epoch)
+                    value_d = item_d.metadata
+                    if value_d is None:
                         out.append(0)
                     else:
-                        encoded = d_value.encode()
+                        encoded = value_d.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                    out += _hx.pack(d_item.error_code)
+                    out += _hx.pack(item_d.error_code)
                 out.append(0)
-            out += _hx.pack(b_item.error_code)
+            out += _hx.pack(item_b.error_code)
     out.append(0)
 
 
@@ -370,19 +370,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchResponse
         pos += 4
     else:
         a_throttle_time_ms = 0
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_committed_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if version >= 5:
@@ -398,9 +398,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchResponse
             (c_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
             element = OffsetFetchResponsePartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_metadata, c_error_code)
-            b_partitions_append(element)
+            append_b(element)
         element = OffsetFetchResponseTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if version >= 2:
         (a_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
@@ -415,22 +415,22 @@ def _write_plain(value: OffsetFetchResponse, out: bytearray, version: int) -> No
         raise absent("groups", version)
     if version >= 3:
         out += _i.pack(value.throttle_time_ms)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iq.pack(c_item.partition_index, c_item.committed_offset)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iq.pack(item_c.partition_index, item_c.committed_offset)
             if version >= 5:
-                out += _i.pack(c_item.committed_leader_epoch)
-            c_value = c_item.metadata
-            if c_value is None:
+                out += _i.pack(item_c.committed_leader_epoch)
+            value_c = item_c.metadata
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
-            out += _h.pack(c_item.error_code)
+                write_text(out, value_c)
+            out += _h.pack(item_c.error_code)
     if version >= 2:
         out += _h.pack(value.error_code)

@@ -87,12 +87,12 @@ class OffsetForLeaderEpochRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     (a_replica_id,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -100,12 +100,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderE
             pos = end
         else:
             b_topic, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_current_leader_epoch, c_leader_epoch = _iii.unpack_from(buf, pos)
             pos += 12
             if buf[pos]:
@@ -113,13 +113,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderE
             else:
                 pos += 1
             element = OffsetForLeaderPartition(c_partition, c_current_leader_epoch, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = OffsetForLeaderTopic(b_topic, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -130,21 +130,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderE
 
 def _write_flexible(value: OffsetForLeaderEpochRequest, out: bytearray, version: int) -> None:
     out += _i.pack(value.replica_id)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iiix.pack(c_item.partition, c_item.current_leader_epoch, c_item.leader_epoch)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iiix.pack(item_c.partition, item_c.current_leader_epoch, item_c.leader_epoch)
         out.append(0)
     out.append(0)
 
@@ -155,25 +155,25 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderEpoc
         pos += 4
     else:
         a_replica_id = -2
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_current_leader_epoch, c_leader_epoch = _iii.unpack_from(buf, pos)
             pos += 12
             element = OffsetForLeaderPartition(c_partition, c_current_leader_epoch, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         element = OffsetForLeaderTopic(b_topic, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = OffsetForLeaderEpochRequest(a_replica_id, a_topics)
     return value, pos
 
@@ -181,12 +181,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderEpoc
 def _write_plain(value: OffsetForLeaderEpochRequest, out: bytearray, version: int) -> None:
     if version >= 3:
         out += _i.pack(value.replica_id)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.topic
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iii.pack(c_item.partition, c_item.current_leader_epoch, c_item.leader_epoch)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.topic
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iii.pack(item_c.partition, item_c.current_leader_epoch, item_c.leader_epoch)

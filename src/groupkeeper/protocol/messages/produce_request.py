@@ -106,12 +106,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
         a_transactional_id, pos = read_compact_text(buf, pos)
     a_acks, a_timeout_ms = _hi.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topic_data", pos)
     a_topic_data = []
-    a_topic_data_append = a_topic_data.append
-    for _ in range(a_count):
+    append_a = a_topic_data.append
+    for _ in range(count_a):
         if version <= 12:
             size = buf[pos]
             if 0 < size < 128:
@@ -127,12 +127,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_data", pos)
         b_partition_data = []
-        b_partition_data_append = b_partition_data.append
-        for _ in range(b_count):
+        append_b = b_partition_data.append
+        for _ in range(count_b):
             (c_index,) = _i.unpack_from(buf, pos)
             pos += 4
             size = buf[pos]
@@ -150,13 +150,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
             else:
                 pos += 1
             element = PartitionProduceData(c_index, c_records)
-            b_partition_data_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicProduceData(b_name, b_topic_id, b_partition_data)
-        a_topic_data_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -166,11 +166,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
 
 
 def _write_flexible(value: ProduceRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    if a_value is None:
+    value_a = value.transactional_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -178,12 +178,12 @@ def _write_flexible(value: ProduceRequest, out: bytearray, version: int) -> None
             out += varint(size)
         out += encoded
     out += _hi.pack(value.acks, value.timeout_ms)
-    a_value = value.topic_data
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.topic_data
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 12:
-            b_value = b_item.name
-            encoded = b_value.encode()
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -191,16 +191,16 @@ def _write_flexible(value: ProduceRequest, out: bytearray, version: int) -> None
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += b_item.topic_id
-        b_value = b_item.partition_data
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _i.pack(c_item.index)
-            c_value = c_item.records
-            if c_value is None:
+            out += item_b.topic_id
+        value_b = item_b.partition_data
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _i.pack(item_c.index)
+            value_c = item_c.records
+            if value_c is None:
                 out.append(0)
             else:
-                write_compact_bytes(out, c_value)
+                write_compact_bytes(out, value_c)
             out.append(0)
         out.append(0)
     out.append(0)
@@ -214,19 +214,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, int
         a_transactional_id, pos = read_text(buf, pos)
     a_acks, a_timeout_ms = _hi.unpack_from(buf, pos)
     pos += 6
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topic_data", pos)
     a_topic_data = []
-    a_topic_data_append = a_topic_data.append
-    for _ in range(a_count):
+    append_a = a_topic_data.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_data", pos)
         b_partition_data = []
-        b_partition_data_append = b_partition_data.append
-        for _ in range(b_count):
+        append_b = b_partition_data.append
+        for _ in range(count_b):
             (c_index,) = _i.unpack_from(buf, pos)
             pos += 4
             if _i.unpack_from(buf, pos)[0] == -1:
@@ -235,31 +235,31 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, int
             else:
                 c_records, pos = read_bytes(buf, pos)
             element = PartitionProduceData(c_index, c_records)
-            b_partition_data_append(element)
+            append_b(element)
         element = TopicProduceData(b_name, ZERO_UUID, b_partition_data)
-        a_topic_data_append(element)
+        append_a(element)
     value = ProduceRequest(a_transactional_id, a_acks, a_timeout_ms, a_topic_data)
     return value, pos
 
 
 def _write_plain(value: ProduceRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    if a_value is None:
+    value_a = value.transactional_id
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)
     out += _hi.pack(value.acks, value.timeout_ms)
-    a_value = value.topic_data
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partition_data
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _i.pack(c_item.index)
-            c_value = c_item.records
-            if c_value is None:
+    value_a = value.topic_data
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partition_data
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _i.pack(item_c.index)
+            value_c = item_c.records
+            if value_c is None:
                 out += b"\xff\xff\xff\xff"
             else:
-                write_bytes(out, c_value)
+                write_bytes(out, value_c)

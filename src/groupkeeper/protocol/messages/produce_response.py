@@ -72,7 +72,7 @@ class PartitionProduceResponse(Message):
         log_start_offset: int = -1,  # versions 5+
         record_errors: Sequence[BatchIndexAndErrorMessage] = (),  # versions 8+
         error_message: str | None = None,  # versions 8+, nullable 8+
-        current_leader: LeaderIdAndEpoch | None = None,  # versions 10+
+        current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(),  # versions 10+
     ) -> None:
         self.index = index
         self.error_code = error_code
@@ -81,7 +81,7 @@ class PartitionProduceResponse(Message):
         self.log_start_offset = log_start_offset
         self.record_errors = record_errors
         self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self.current_leader = current_leader
 
 
 class TopicProduceResponse(Message):
@@ -148,12 +148,12 @@ class ProduceResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         if version <= 12:
             size = buf[pos]
             if 0 < size < 128:
@@ -169,20 +169,20 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_responses", pos)
         b_partition_responses = []
-        b_partition_responses_append = b_partition_responses.append
-        for _ in range(b_count):
+        append_b = b_partition_responses.append
+        for _ in range(count_b):
             c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset = _ihqqq.unpack_from(buf, pos)
             pos += 30
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("record_errors", pos)
             c_record_errors = []
-            c_record_errors_append = c_record_errors.append
-            for _ in range(c_count):
+            append_c = c_record_errors.append
+            for _ in range(count_c):
                 (d_batch_index,) = _i.unpack_from(buf, pos)
                 pos += 4
                 size = buf[pos]
@@ -200,7 +200,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
                 else:
                     pos += 1
                 element = BatchIndexAndErrorMessage(d_batch_index, d_batch_index_error_message)
-                c_record_errors_append(element)
+                append_c(element)
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -212,12 +212,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
             else:
                 c_error_message, pos = read_compact_text(buf, pos)
             c_current_leader = LeaderIdAndEpoch()
-            c_tags, pos = read_tag_count(buf, pos)
-            for _ in range(c_tags):
-                c_tag, pos = read_varint(buf, pos)
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
                 size, pos = read_varint(buf, pos)
-                c_end = pos + size
-                if c_tag == 0 and version >= 10:
+                end_c = pos + size
+                if tag_c == 0 and version >= 10:
                     d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
                     pos += 8
                     if buf[pos]:
@@ -226,32 +226,32 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
                         pos += 1
                     c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
                 else:
-                    pos = c_end
-                if pos != c_end:
-                    raise refuse_tag(c_tag)
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
             element = PartitionProduceResponse(c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, c_record_errors, c_error_message, c_current_leader)
-            b_partition_responses_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicProduceResponse(b_name, b_topic_id, b_partition_responses)
-        a_responses_append(element)
+        append_a(element)
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     a_node_endpoints = ()
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0 and version >= 10:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        end_a = pos + size
+        if tag_a == 0 and version >= 10:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("node_endpoints", pos)
             a_node_endpoints = []
-            a_node_endpoints_append = a_node_endpoints.append
-            for _ in range(a_count):
+            append_a = a_node_endpoints.append
+            for _ in range(count_a):
                 (b_node_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 size = buf[pos]
@@ -278,11 +278,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
                 else:
                     pos += 1
                 element = NodeEndpoint(b_node_id, b_host, b_port, b_rack)
-                a_node_endpoints_append(element)
+                append_a(element)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = ProduceResponse(a_responses, a_throttle_time_ms, a_node_endpoints)
     return value, pos
 
@@ -290,12 +290,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
 def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> None:
     if not (version >= 10) and value.node_endpoints:
         raise absent("node_endpoints", version)
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
         if version <= 12:
-            b_value = b_item.name
-            encoded = b_value.encode()
+            value_b = item_b.name
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -303,22 +303,22 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += b_item.topic_id
-        b_value = b_item.partition_responses
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            if not (version >= 10) and c_item.current_leader != LeaderIdAndEpoch():
+            out += item_b.topic_id
+        value_b = item_b.partition_responses
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            if not (version >= 10) and item_c.current_leader != LeaderIdAndEpoch():
                 raise absent("current_leader", version)
-            out += _ihqqq.pack(c_item.index, c_item.error_code, c_item.base_offset, c_item.log_append_time_ms, c_item.log_start_offset)
-            c_value = c_item.record_errors
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _i.pack(d_item.batch_index)
-                d_value = d_item.batch_index_error_message
-                if d_value is None:
+            out += _ihqqq.pack(item_c.index, item_c.error_code, item_c.base_offset, item_c.log_append_time_ms, item_c.log_start_offset)
+            value_c = item_c.record_errors
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _i.pack(item_d.batch_index)
+                value_d = item_d.batch_index_error_message
+                if value_d is None:
                     out.append(0)
                 else:
-                    encoded = d_value.encode()
+                    encoded = value_d.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -326,78 +326,78 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
                         out += varint(size)
                     out += encoded
                 out.append(0)
-            c_value = c_item.error_message
-            if c_value is None:
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_tags = []
-            if version >= 10 and c_item.current_leader != LeaderIdAndEpoch():
-                c_field = bytearray()
-                c_value = c_item.current_leader
-                c_field += _iix.pack(c_value.leader_id, c_value.leader_epoch)
-                c_tags.append((0, c_field))
-            out += varint(len(c_tags))
-            for c_tag, c_field in c_tags:
-                out += varint(c_tag) + varint(len(c_field))
-                out += c_field
+            tags_c = []
+            if version >= 10 and item_c.current_leader != LeaderIdAndEpoch():
+                field_c = bytearray()
+                value_c = item_c.current_leader
+                field_c += _iix.pack(value_c.leader_id, value_c.leader_epoch)
+                tags_c.append((0, field_c))
+            out += varint(len(tags_c))
+            for tag_c, field_c in tags_c:
+                out += varint(tag_c) + varint(len(field_c))
+                out += field_c
         out.append(0)
     out += _i.pack(value.throttle_time_ms)
-    a_tags = []
+    tags_a = []
     if version >= 10 and value.node_endpoints:
-        a_field = bytearray()
-        a_value = value.node_endpoints
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            a_field += _i.pack(b_item.node_id)
-            b_value = b_item.host
-            encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.node_endpoints
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            field_a += _i.pack(item_b.node_id)
+            value_b = item_b.host
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-            a_field += _i.pack(b_item.port)
-            b_value = b_item.rack
-            if b_value is None:
-                a_field.append(0)
+                field_a += varint(size)
+            field_a += encoded
+            field_a += _i.pack(item_b.port)
+            value_b = item_b.rack
+            if value_b is None:
+                field_a.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
-                    a_field.append(size)
+                    field_a.append(size)
                 else:
-                    a_field += varint(size)
-                a_field += encoded
-            a_field.append(0)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                    field_a += varint(size)
+                field_a += encoded
+            field_a.append(0)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, int]:
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partition_responses", pos)
         b_partition_responses = []
-        b_partition_responses_append = b_partition_responses.append
-        for _ in range(b_count):
+        append_b = b_partition_responses.append
+        for _ in range(count_b):
             c_index, c_error_code, c_base_offset, c_log_append_time_ms = _ihqq.unpack_from(buf, pos)
             pos += 22
             if version >= 5:
@@ -406,12 +406,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, in
             else:
                 c_log_start_offset = -1
             if version >= 8:
-                c_count, pos = read_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("record_errors", pos)
                 c_record_errors = []
-                c_record_errors_append = c_record_errors.append
-                for _ in range(c_count):
+                append_c = c_record_errors.append
+                for _ in range(count_c):
                     (d_batch_index,) = _i.unpack_from(buf, pos)
                     pos += 4
                     if _h.unpack_from(buf, pos)[0] == -1:
@@ -420,7 +420,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, in
                     else:
                         d_batch_index_error_message, pos = read_text(buf, pos)
                     element = BatchIndexAndErrorMessage(d_batch_index, d_batch_index_error_message)
-                    c_record_errors_append(element)
+                    append_c(element)
                 if _h.unpack_from(buf, pos)[0] == -1:
                     c_error_message = None
                     pos += 2
@@ -430,9 +430,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, in
                 c_record_errors = ()
                 c_error_message = None
             element = PartitionProduceResponse(c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, c_record_errors, c_error_message, LeaderIdAndEpoch())
-            b_partition_responses_append(element)
+            append_b(element)
         element = TopicProduceResponse(b_name, ZERO_UUID, b_partition_responses)
-        a_responses_append(element)
+        append_a(element)
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     value = ProduceResponse(a_responses, a_throttle_time_ms, ())
@@ -442,32 +442,32 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, in
 def _write_plain(value: ProduceResponse, out: bytearray, version: int) -> None:
     if value.node_endpoints:
         raise absent("node_endpoints", version)
-    a_value = value.responses
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partition_responses
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            if c_item.current_leader != LeaderIdAndEpoch():
+    value_a = value.responses
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partition_responses
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            if item_c.current_leader != LeaderIdAndEpoch():
                 raise absent("current_leader", version)
-            out += _ihqq.pack(c_item.index, c_item.error_code, c_item.base_offset, c_item.log_append_time_ms)
+            out += _ihqq.pack(item_c.index, item_c.error_code, item_c.base_offset, item_c.log_append_time_ms)
             if version >= 5:
-                out += _q.pack(c_item.log_start_offset)
+                out += _q.pack(item_c.log_start_offset)
             if version >= 8:
-                c_value = c_item.record_errors
-                out += _i.pack(len(c_value))
-                for d_item in c_value:
-                    out += _i.pack(d_item.batch_index)
-                    d_value = d_item.batch_index_error_message
-                    if d_value is None:
+                value_c = item_c.record_errors
+                out += _i.pack(len(value_c))
+                for item_d in value_c:
+                    out += _i.pack(item_d.batch_index)
+                    value_d = item_d.batch_index_error_message
+                    if value_d is None:
                         out += b"\xff\xff"
                     else:
-                        write_text(out, d_value)
-                c_value = c_item.error_message
-                if c_value is None:
+                        write_text(out, value_d)
+                value_c = item_c.error_message
+                if value_c is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, c_value)
+                    write_text(out, value_c)
     out += _i.pack(value.throttle_time_ms)

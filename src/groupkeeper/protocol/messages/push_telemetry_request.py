@@ -71,6 +71,6 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[PushTelemetryReq
 
 def _write_flexible(value: PushTelemetryRequest, out: bytearray, version: int) -> None:
     out += _uitb.pack(value.client_instance_id, value.subscription_id, value.terminating, value.compression_type)
-    a_value = value.metrics
-    write_compact_bytes(out, a_value)
+    value_a = value.metrics
+    write_compact_bytes(out, value_a)
     out.append(0)

@@ -82,20 +82,20 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ReadShareGroupSt
         pos = end
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_leader_epoch = _ii.unpack_from(buf, pos)
             pos += 8
             if buf[pos]:
@@ -103,13 +103,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ReadShareGroupSt
             else:
                 pos += 1
             element = PartitionData(c_partition, c_leader_epoch)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ReadStateSummaryData(b_topic_id, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -119,21 +119,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ReadShareGroupSt
 
 
 def _write_flexible(value: ReadShareGroupStateSummaryRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iix.pack(c_item.partition, c_item.leader_epoch)
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iix.pack(item_c.partition, item_c.leader_epoch)
         out.append(0)
     out.append(0)

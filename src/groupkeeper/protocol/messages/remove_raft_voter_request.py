@@ -70,11 +70,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[RemoveRaftVoterR
 
 
 def _write_flexible(value: RemoveRaftVoterRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

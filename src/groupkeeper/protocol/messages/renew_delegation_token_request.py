@@ -71,8 +71,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[RenewDelegationT
 
 
 def _write_flexible(value: RenewDelegationTokenRequest, out: bytearray, version: int) -> None:
-    a_value = value.hmac
-    write_compact_bytes(out, a_value)
+    value_a = value.hmac
+    write_compact_bytes(out, value_a)
     out += _qx.pack(value.renew_period_ms)
 
 
@@ -85,6 +85,6 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[RenewDelegationToke
 
 
 def _write_plain(value: RenewDelegationTokenRequest, out: bytearray, version: int) -> None:
-    a_value = value.hmac
-    write_bytes(out, a_value)
+    value_a = value.hmac
+    write_bytes(out, value_a)
     out += _q.pack(value.renew_period_ms)

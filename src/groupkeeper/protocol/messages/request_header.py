@@ -71,11 +71,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[RequestHeader, i
 
 def _write_flexible(value: RequestHeader, out: bytearray, version: int) -> None:
     out += _hhi.pack(value.request_api_key, value.request_api_version, value.correlation_id)
-    a_value = value.client_id
-    if a_value is None:
+    value_a = value.client_id
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)
     out.append(0)
 
 
@@ -93,8 +93,8 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[RequestHeader, int]
 
 def _write_plain(value: RequestHeader, out: bytearray, version: int) -> None:
     out += _hhi.pack(value.request_api_key, value.request_api_version, value.correlation_id)
-    a_value = value.client_id
-    if a_value is None:
+    value_a = value.client_id
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
+        write_text(out, value_a)

@@ -62,8 +62,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticate
 
 
 def _write_flexible(value: SaslAuthenticateRequest, out: bytearray, version: int) -> None:
-    a_value = value.auth_bytes
-    write_compact_bytes(out, a_value)
+    value_a = value.auth_bytes
+    write_compact_bytes(out, value_a)
     out.append(0)
 
 
@@ -74,5 +74,5 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticateReq
 
 
 def _write_plain(value: SaslAuthenticateRequest, out: bytearray, version: int) -> None:
-    a_value = value.auth_bytes
-    write_bytes(out, a_value)
+    value_a = value.auth_bytes
+    write_bytes(out, value_a)

@@ -93,19 +93,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticate
 
 def _write_flexible(value: SaslAuthenticateResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.auth_bytes
-    write_compact_bytes(out, a_value)
+    value_a = value.auth_bytes
+    write_compact_bytes(out, value_a)
     out += _qx.pack(value.session_lifetime_ms)
 
 
@@ -129,12 +129,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticateRes
 
 def _write_plain(value: SaslAuthenticateResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out += b"\xff\xff"
     else:
-        write_text(out, a_value)
-    a_value = value.auth_bytes
-    write_bytes(out, a_value)
+        write_text(out, value_a)
+    value_a = value.auth_bytes
+    write_bytes(out, value_a)
     if version >= 1:
         out += _q.pack(value.session_lifetime_ms)

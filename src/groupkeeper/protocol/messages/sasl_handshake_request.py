@@ -44,5 +44,5 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslHandshakeReques
 
 
 def _write_plain(value: SaslHandshakeRequest, out: bytearray, version: int) -> None:
-    a_value = value.mechanism
-    write_text(out, a_value)
+    value_a = value.mechanism
+    write_text(out, value_a)

@@ -50,21 +50,21 @@ class SaslHandshakeResponse(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslHandshakeResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("mechanisms", pos)
     a_mechanisms = []
-    a_mechanisms_append = a_mechanisms.append
-    for _ in range(a_count):
+    append_a = a_mechanisms.append
+    for _ in range(count_a):
         element, pos = read_text(buf, pos)
-        a_mechanisms_append(element)
+        append_a(element)
     value = SaslHandshakeResponse(a_error_code, a_mechanisms)
     return value, pos
 
 
 def _write_plain(value: SaslHandshakeResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    a_value = value.mechanisms
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        write_text(out, b_item)
+    value_a = value.mechanisms
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        write_text(out, item_b)

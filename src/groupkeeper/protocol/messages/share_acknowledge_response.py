@@ -46,12 +46,12 @@ class PartitionData(Message):
         partition_index: int = 0,  # versions 0+
         error_code: int = 0,  # versions 0+
         error_message: str | None = None,  # versions 0+, nullable 0+
-        current_leader: LeaderIdAndEpoch | None = None,  # versions 0+
+        current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(),  # versions 0+
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
         self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self.current_leader = current_leader
 
 
 class ShareAcknowledgeTopicResponse(Message):
@@ -134,20 +134,20 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
         pos += 4
     else:
         a_acquisition_lock_timeout_ms = 0
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("responses", pos)
     a_responses = []
-    a_responses_append = a_responses.append
-    for _ in range(a_count):
+    append_a = a_responses.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             size = buf[pos]
@@ -172,19 +172,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_error_code, c_error_message, c_current_leader)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ShareAcknowledgeTopicResponse(b_topic_id, b_partitions)
-        a_responses_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("node_endpoints", pos)
     a_node_endpoints = []
-    a_node_endpoints_append = a_node_endpoints.append
-    for _ in range(a_count):
+    append_a = a_node_endpoints.append
+    for _ in range(count_a):
         (b_node_id,) = _i.unpack_from(buf, pos)
         pos += 4
         size = buf[pos]
@@ -211,7 +211,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
         else:
             pos += 1
         element = NodeEndpoint(b_node_id, b_host, b_port, b_rack)
-        a_node_endpoints_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -222,11 +222,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
 
 def _write_flexible(value: ShareAcknowledgeResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -235,47 +235,47 @@ def _write_flexible(value: ShareAcknowledgeResponse, out: bytearray, version: in
         out += encoded
     if version >= 2:
         out += _i.pack(value.acquisition_lock_timeout_ms)
-    a_value = value.responses
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ih.pack(c_item.partition_index, c_item.error_code)
-            c_value = c_item.error_message
-            if c_value is None:
+    value_a = value.responses
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ih.pack(item_c.partition_index, item_c.error_code)
+            value_c = item_c.error_message
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.current_leader
-            out += _iix.pack(c_value.leader_id, c_value.leader_epoch)
+            value_c = item_c.current_leader
+            out += _iix.pack(value_c.leader_id, value_c.leader_epoch)
             out.append(0)
         out.append(0)
-    a_value = value.node_endpoints
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _i.pack(b_item.node_id)
-        b_value = b_item.host
-        encoded = b_value.encode()
+    value_a = value.node_endpoints
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _i.pack(item_b.node_id)
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(b_item.port)
-        b_value = b_item.rack
-        if b_value is None:
+        out += _i.pack(item_b.port)
+        value_b = item_b.rack
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

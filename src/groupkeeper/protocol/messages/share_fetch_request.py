@@ -156,70 +156,70 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
     else:
         a_share_acquire_mode = 0
         a_is_renew_ack = False
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("acknowledgement_batches", pos)
             c_acknowledgement_batches = []
-            c_acknowledgement_batches_append = c_acknowledgement_batches.append
-            for _ in range(c_count):
+            append_c = c_acknowledgement_batches.append
+            for _ in range(count_c):
                 d_first_offset, d_last_offset = _qq.unpack_from(buf, pos)
                 pos += 16
-                d_count, pos = read_compact_count(buf, pos)
-                if d_count < 0:
+                count_d, pos = read_compact_count(buf, pos)
+                if count_d < 0:
                     raise refuse_null("acknowledge_types", pos)
-                d_acknowledge_types, pos = read_numbers(buf, pos, d_count, "b", 1)
+                d_acknowledge_types, pos = read_numbers(buf, pos, count_d, "b", 1)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = AcknowledgementBatch(d_first_offset, d_last_offset, d_acknowledge_types)
-                c_acknowledgement_batches_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = FetchPartition(c_partition_index, 0, c_acknowledgement_batches)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = FetchTopic(b_topic_id, b_partitions)
-        a_topics_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("forgotten_topics_data", pos)
     a_forgotten_topics_data = []
-    a_forgotten_topics_data_append = a_forgotten_topics_data.append
-    for _ in range(a_count):
+    append_a = a_forgotten_topics_data.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = ForgottenTopic(b_topic_id, b_partitions)
-        a_forgotten_topics_data_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -231,22 +231,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
 def _write_flexible(value: ShareFetchRequest, out: bytearray, version: int) -> None:
     if not (version >= 2) and value.is_renew_ack:
         raise absent("is_renew_ack", version)
-    a_value = value.group_id
-    if a_value is None:
+    value_a = value.group_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.member_id
-    if a_value is None:
+    value_a = value.member_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -256,32 +256,32 @@ def _write_flexible(value: ShareFetchRequest, out: bytearray, version: int) -> N
     out += _iiiiii.pack(value.share_session_epoch, value.max_wait_ms, value.min_bytes, value.max_bytes, value.max_records, value.batch_size)
     if version >= 2:
         out += _bt.pack(value.share_acquire_mode, value.is_renew_ack)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            if c_item.partition_max_bytes != 0:
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            if item_c.partition_max_bytes != 0:
                 raise absent("partition_max_bytes", version)
-            out += _i.pack(c_item.partition_index)
-            c_value = c_item.acknowledgement_batches
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _qq.pack(d_item.first_offset, d_item.last_offset)
-                d_value = d_item.acknowledge_types
-                out += varint(len(d_value) + 1)
-                write_numbers(out, d_value, "b")
+            out += _i.pack(item_c.partition_index)
+            value_c = item_c.acknowledgement_batches
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _qq.pack(item_d.first_offset, item_d.last_offset)
+                value_d = item_d.acknowledge_types
+                out += varint(len(value_d) + 1)
+                write_numbers(out, value_d, "b")
                 out.append(0)
             out.append(0)
         out.append(0)
-    a_value = value.forgotten_topics_data
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+    value_a = value.forgotten_topics_data
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
     out.append(0)

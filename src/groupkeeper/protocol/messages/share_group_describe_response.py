@@ -63,7 +63,7 @@ class Member(Message):
         client_id: str = "",  # versions 0+
         client_host: str = "",  # versions 0+
         subscribed_topic_names: Sequence[str] = (),  # versions 0+
-        assignment: Assignment | None = None,  # versions 0+
+        assignment: Assignment = Assignment(),  # versions 0+
     ) -> None:
         self.member_id = member_id
         self.rack_id = rack_id
@@ -71,7 +71,7 @@ class Member(Message):
         self.client_id = client_id
         self.client_host = client_host
         self.subscribed_topic_names = subscribed_topic_names
-        self.assignment = Assignment() if assignment is None else assignment
+        self.assignment = assignment
 
 
 class DescribedGroup(Message):
@@ -129,12 +129,12 @@ class ShareGroupDescribeResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescribeResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -170,12 +170,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
             pos = end
         else:
             b_assignor_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("members", pos)
         b_members = []
-        b_members_append = b_members.append
-        for _ in range(b_count):
+        append_b = b_members.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -209,12 +209,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
                 pos = end
             else:
                 c_client_host, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("subscribed_topic_names", pos)
             c_subscribed_topic_names = []
-            c_subscribed_topic_names_append = c_subscribed_topic_names.append
-            for _ in range(c_count):
+            append_c = c_subscribed_topic_names.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -222,13 +222,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
                     pos = end
                 else:
                     element, pos = read_compact_text(buf, pos)
-                c_subscribed_topic_names_append(element)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+                append_c(element)
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("topic_partitions", pos)
             d_topic_partitions = []
-            d_topic_partitions_append = d_topic_partitions.append
-            for _ in range(d_count):
+            append_d = d_topic_partitions.append
+            for _ in range(count_d):
                 e_topic_id = buf[pos : pos + 16]
                 pos += 16
                 size = buf[pos]
@@ -238,16 +238,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
                     pos = end
                 else:
                     e_topic_name, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TopicPartitions(e_topic_id, e_topic_name, e_partitions)
-                d_topic_partitions_append(element)
+                append_d(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -258,7 +258,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
             else:
                 pos += 1
             element = Member(c_member_id, c_rack_id, c_member_epoch, c_client_id, c_client_host, c_subscribed_topic_names, c_assignment)
-            b_members_append(element)
+            append_b(element)
         (b_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
         if buf[pos]:
@@ -266,7 +266,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
         else:
             pos += 1
         element = DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_group_epoch, b_assignment_epoch, b_assignor_name, b_members, b_authorized_operations)
-        a_groups_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -277,113 +277,113 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescri
 
 def _write_flexible(value: ShareGroupDescribeResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_state
-        encoded = b_value.encode()
+        value_b = item_b.group_state
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ii.pack(b_item.group_epoch, b_item.assignment_epoch)
-        b_value = b_item.assignor_name
-        encoded = b_value.encode()
+        out += _ii.pack(item_b.group_epoch, item_b.assignment_epoch)
+        value_b = item_b.assignor_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.members
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.member_id
-            encoded = c_value.encode()
+        value_b = item_b.members
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.member_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.rack_id
-            if c_value is None:
+            value_c = item_c.rack_id
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _i.pack(c_item.member_epoch)
-            c_value = c_item.client_id
-            encoded = c_value.encode()
+            out += _i.pack(item_c.member_epoch)
+            value_c = item_c.client_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.client_host
-            encoded = c_value.encode()
+            value_c = item_c.client_host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.subscribed_topic_names
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                encoded = d_item.encode()
+            value_c = item_c.subscribed_topic_names
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                encoded = item_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.assignment
-            d_value = c_value.topic_partitions
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                out += e_item.topic_id
-                e_value = e_item.topic_name
-                encoded = e_value.encode()
+            value_c = item_c.assignment
+            value_d = value_c.topic_partitions
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                out += item_e.topic_id
+                value_e = item_e.topic_name
+                encoded = value_e.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
                 out.append(0)
             out.append(0)
             out.append(0)
-        out += _ix.pack(b_item.authorized_operations)
+        out += _ix.pack(item_b.authorized_operations)
     out.append(0)

@@ -79,13 +79,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
         pos += 1
     else:
         a_rack_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_subscribed_topic_names = None
     else:
         a_subscribed_topic_names = []
-        a_subscribed_topic_names_append = a_subscribed_topic_names.append
-        for _ in range(a_count):
+        append_a = a_subscribed_topic_names.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -93,7 +93,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            a_subscribed_topic_names_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -103,16 +103,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
 
 
 def _write_flexible(value: ShareGroupHeartbeatRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -120,24 +120,24 @@ def _write_flexible(value: ShareGroupHeartbeatRequest, out: bytearray, version: 
         out += varint(size)
     out += encoded
     out += _i.pack(value.member_epoch)
-    a_value = value.rack_id
-    if a_value is None:
+    value_a = value.rack_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.subscribed_topic_names
-    if a_value is None:
+    value_a = value.subscribed_topic_names
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            encoded = b_item.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            encoded = item_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

@@ -114,24 +114,24 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
         pos += 1
     else:
         pos += 1
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topic_partitions", pos)
         b_topic_partitions = []
-        b_topic_partitions_append = b_topic_partitions.append
-        for _ in range(b_count):
+        append_b = b_topic_partitions.append
+        for _ in range(count_b):
             c_topic_id = buf[pos : pos + 16]
             pos += 16
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TopicPartitions(c_topic_id, c_partitions)
-            b_topic_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -147,22 +147,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
 
 def _write_flexible(value: ShareGroupHeartbeatResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.member_id
-    if a_value is None:
+    value_a = value.member_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -170,18 +170,18 @@ def _write_flexible(value: ShareGroupHeartbeatResponse, out: bytearray, version:
             out += varint(size)
         out += encoded
     out += _ii.pack(value.member_epoch, value.heartbeat_interval_ms)
-    a_value = value.assignment
-    if a_value is None:
+    value_a = value.assignment
+    if value_a is None:
         out.append(255)
     else:
         out.append(1)
-        b_value = a_value.topic_partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += c_item.topic_id
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+        value_b = value_a.topic_partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += item_c.topic_id
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
         out.append(0)
     out.append(0)

@@ -47,7 +47,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ShareGroupMemberMet
 
 
 def _write_plain(value: ShareGroupMemberMetadataKey, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    write_text(out, a_value)
-    a_value = value.member_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
+    value_a = value.member_id
+    write_text(out, value_a)

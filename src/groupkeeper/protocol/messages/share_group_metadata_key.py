@@ -44,5 +44,5 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ShareGroupMetadataK
 
 
 def _write_plain(value: ShareGroupMetadataKey, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)

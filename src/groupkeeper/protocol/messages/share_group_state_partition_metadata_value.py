@@ -76,12 +76,12 @@ class ShareGroupStatePartitionMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupStatePartitionMetadataValue, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("initializing_topics", pos)
     a_initializing_topics = []
-    a_initializing_topics_append = a_initializing_topics.append
-    for _ in range(a_count):
+    append_a = a_initializing_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
         size = buf[pos]
@@ -91,22 +91,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupStateP
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicPartitionsInfo(b_topic_id, b_topic_name, b_partitions)
-        a_initializing_topics_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("initialized_topics", pos)
     a_initialized_topics = []
-    a_initialized_topics_append = a_initialized_topics.append
-    for _ in range(a_count):
+    append_a = a_initialized_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
         size = buf[pos]
@@ -116,22 +116,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupStateP
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicPartitionsInfo(b_topic_id, b_topic_name, b_partitions)
-        a_initialized_topics_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("deleting_topics", pos)
     a_deleting_topics = []
-    a_deleting_topics_append = a_deleting_topics.append
-    for _ in range(a_count):
+    append_a = a_deleting_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
         size = buf[pos]
@@ -146,7 +146,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupStateP
         else:
             pos += 1
         element = TopicInfo(b_topic_id, b_topic_name)
-        a_deleting_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -156,44 +156,44 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupStateP
 
 
 def _write_flexible(value: ShareGroupStatePartitionMetadataValue, out: bytearray, version: int) -> None:
-    a_value = value.initializing_topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.initializing_topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
-    a_value = value.initialized_topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.initialized_topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
-    a_value = value.deleting_topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.deleting_topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -50,30 +50,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupTarget
     (a_assignment_epoch,) = _i.unpack_from(buf, pos)
     pos += 4
     a_assignment_timestamp = 0
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             (a_assignment_timestamp,) = _q.unpack_from(buf, pos)
             pos += 8
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = ShareGroupTargetAssignmentMetadataValue(a_assignment_epoch, a_assignment_timestamp)
     return value, pos
 
 
 def _write_flexible(value: ShareGroupTargetAssignmentMetadataValue, out: bytearray, version: int) -> None:
     out += _i.pack(value.assignment_epoch)
-    a_tags = []
+    tags_a = []
     if value.assignment_timestamp != 0:
-        a_field = bytearray()
-        a_field += _q.pack(value.assignment_timestamp)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+        field_a = bytearray()
+        field_a += _q.pack(value.assignment_timestamp)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

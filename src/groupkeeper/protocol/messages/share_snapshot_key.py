@@ -55,6 +55,6 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ShareSnapshotKey, i
 
 
 def _write_plain(value: ShareSnapshotKey, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
     out += _ui.pack(value.topic_id, value.partition)

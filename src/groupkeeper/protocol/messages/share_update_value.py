@@ -78,12 +78,12 @@ class ShareUpdateValue(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareUpdateValue, int]:
     a_snapshot_epoch, a_leader_epoch, a_start_offset = _iiq.unpack_from(buf, pos)
     pos += 16
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("state_batches", pos)
     a_state_batches = []
-    a_state_batches_append = a_state_batches.append
-    for _ in range(a_count):
+    append_a = a_state_batches.append
+    for _ in range(count_a):
         b_first_offset, b_last_offset, b_delivery_state, b_delivery_count = _qqbh.unpack_from(buf, pos)
         pos += 19
         if buf[pos]:
@@ -91,36 +91,36 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareUpdateValue
         else:
             pos += 1
         element = StateBatch(b_first_offset, b_last_offset, b_delivery_state, b_delivery_count)
-        a_state_batches_append(element)
+        append_a(element)
     a_delivery_complete_count = -1
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             (a_delivery_complete_count,) = _i.unpack_from(buf, pos)
             pos += 4
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = ShareUpdateValue(a_snapshot_epoch, a_leader_epoch, a_start_offset, a_delivery_complete_count, a_state_batches)
     return value, pos
 
 
 def _write_flexible(value: ShareUpdateValue, out: bytearray, version: int) -> None:
     out += _iiq.pack(value.snapshot_epoch, value.leader_epoch, value.start_offset)
-    a_value = value.state_batches
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _qqbhx.pack(b_item.first_offset, b_item.last_offset, b_item.delivery_state, b_item.delivery_count)
-    a_tags = []
+    value_a = value.state_batches
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _qqbhx.pack(item_b.first_offset, item_b.last_offset, item_b.delivery_state, item_b.delivery_count)
+    tags_a = []
     if value.delivery_complete_count != -1:
-        a_field = bytearray()
-        a_field += _i.pack(value.delivery_complete_count)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+        field_a = bytearray()
+        field_a += _i.pack(value.delivery_complete_count)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

@@ -34,7 +34,7 @@ class TaskIds(Message):
         self,
         subtopology_id: str = "",  # versions 0+
         partitions: Sequence[int] = (),  # versions 0+
-        assignment_epochs: Sequence[int] | None = None,  # versions 0+, nullable 0+
+        assignment_epochs: Sequence[int] | None = (),  # versions 0+, nullable 0+
     ) -> None:
         self.subtopology_id = subtopology_id
         self.partitions = partitions
@@ -84,12 +84,12 @@ class StreamsGroupCurrentMemberAssignmentValue(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
     a_member_epoch, a_previous_member_epoch, a_state = _iib.unpack_from(buf, pos)
     pos += 9
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("active_tasks", pos)
     a_active_tasks = []
-    a_active_tasks_append = a_active_tasks.append
-    for _ in range(a_count):
+    append_a = a_active_tasks.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -97,34 +97,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        a_active_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("standby_tasks", pos)
     a_standby_tasks = []
-    a_standby_tasks_append = a_standby_tasks.append
-    for _ in range(a_count):
+    append_a = a_standby_tasks.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -132,34 +132,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        a_standby_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("warmup_tasks", pos)
     a_warmup_tasks = []
-    a_warmup_tasks_append = a_warmup_tasks.append
-    for _ in range(a_count):
+    append_a = a_warmup_tasks.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -167,34 +167,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        a_warmup_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("active_tasks_pending_revocation", pos)
     a_active_tasks_pending_revocation = []
-    a_active_tasks_pending_revocation_append = a_active_tasks_pending_revocation.append
-    for _ in range(a_count):
+    append_a = a_active_tasks_pending_revocation.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -202,34 +202,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        a_active_tasks_pending_revocation_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("standby_tasks_pending_revocation", pos)
     a_standby_tasks_pending_revocation = []
-    a_standby_tasks_pending_revocation_append = a_standby_tasks_pending_revocation.append
-    for _ in range(a_count):
+    append_a = a_standby_tasks_pending_revocation.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -237,34 +237,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        a_standby_tasks_pending_revocation_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("warmup_tasks_pending_revocation", pos)
     a_warmup_tasks_pending_revocation = []
-    a_warmup_tasks_pending_revocation_append = a_warmup_tasks_pending_revocation.append
-    for _ in range(a_count):
+    append_a = a_warmup_tasks_pending_revocation.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -272,28 +272,28 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
-        b_assignment_epochs = None
-        b_tags, pos = read_tag_count(buf, pos)
-        for _ in range(b_tags):
-            b_tag, pos = read_varint(buf, pos)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_assignment_epochs = ()
+        tags_b, pos = read_tag_count(buf, pos)
+        for _ in range(tags_b):
+            tag_b, pos = read_varint(buf, pos)
             size, pos = read_varint(buf, pos)
-            b_end = pos + size
-            if b_tag == 0:
-                b_count, pos = read_compact_count(buf, pos)
-                if b_count < 0:
+            end_b = pos + size
+            if tag_b == 0:
+                count_b, pos = read_compact_count(buf, pos)
+                if count_b < 0:
                     b_assignment_epochs = None
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, b_count, "i", 4)
+                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
             else:
-                pos = b_end
-            if pos != b_end:
-                raise refuse_tag(b_tag)
+                pos = end_b
+            if pos != end_b:
+                raise refuse_tag(tag_b)
         element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        a_warmup_tasks_pending_revocation_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -304,172 +304,172 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurr
 
 def _write_flexible(value: StreamsGroupCurrentMemberAssignmentValue, out: bytearray, version: int) -> None:
     out += _iib.pack(value.member_epoch, value.previous_member_epoch, value.state)
-    a_value = value.active_tasks
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+    value_a = value.active_tasks
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
-    a_value = value.standby_tasks
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
+    value_a = value.standby_tasks
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
-    a_value = value.warmup_tasks
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
+    value_a = value.warmup_tasks
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
-    a_value = value.active_tasks_pending_revocation
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
+    value_a = value.active_tasks_pending_revocation
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
-    a_value = value.standby_tasks_pending_revocation
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
+    value_a = value.standby_tasks_pending_revocation
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
-    a_value = value.warmup_tasks_pending_revocation
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
+    value_a = value.warmup_tasks_pending_revocation
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
-        b_tags = []
-        if b_item.assignment_epochs is not None:
-            b_field = bytearray()
-            b_value = b_item.assignment_epochs
-            if b_value is None:
-                b_field.append(0)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
+        tags_b = []
+        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+            field_b = bytearray()
+            value_b = item_b.assignment_epochs
+            if value_b is None:
+                field_b.append(0)
             else:
-                b_field += varint(len(b_value) + 1)
-                write_numbers(b_field, b_value, "i")
-            b_tags.append((0, b_field))
-        out += varint(len(b_tags))
-        for b_tag, b_field in b_tags:
-            out += varint(b_tag) + varint(len(b_field))
-            out += b_field
+                field_b += varint(len(value_b) + 1)
+                write_numbers(field_b, value_b, "i")
+            tags_b.append((0, field_b))
+        out += varint(len(tags_b))
+        for tag_b, field_b in tags_b:
+            out += varint(tag_b) + varint(len(field_b))
+            out += field_b
     out.append(0)

@@ -160,8 +160,8 @@ class Member(Message):
         client_tags: Sequence[KeyValue] = (),  # versions 0+
         task_offsets: Sequence[TaskOffset] = (),  # versions 0+
         task_end_offsets: Sequence[TaskOffset] = (),  # versions 0+
-        assignment: Assignment | None = None,  # versions 0+
-        target_assignment: Assignment | None = None,  # versions 0+
+        assignment: Assignment = Assignment(),  # versions 0+
+        target_assignment: Assignment = Assignment(),  # versions 0+
         is_classic: bool = False,  # versions 0+
     ) -> None:
         self.member_id = member_id
@@ -176,8 +176,8 @@ class Member(Message):
         self.client_tags = client_tags
         self.task_offsets = task_offsets
         self.task_end_offsets = task_end_offsets
-        self.assignment = Assignment() if assignment is None else assignment
-        self.target_assignment = Assignment() if target_assignment is None else target_assignment
+        self.assignment = assignment
+        self.target_assignment = target_assignment
         self.is_classic = is_classic
 
 
@@ -236,12 +236,12 @@ class StreamsGroupDescribeResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDescribeResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("groups", pos)
     a_groups = []
-    a_groups_append = a_groups.append
-    for _ in range(a_count):
+    append_a = a_groups.append
+    for _ in range(count_a):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         size = buf[pos]
@@ -277,13 +277,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
             pos += 1
             (c_epoch,) = _i.unpack_from(buf, pos)
             pos += 4
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 c_subtopologies = None
             else:
                 c_subtopologies = []
-                c_subtopologies_append = c_subtopologies.append
-                for _ in range(c_count):
+                append_c = c_subtopologies.append
+                for _ in range(count_c):
                     size = buf[pos]
                     if 0 < size < 128:
                         end = pos + size
@@ -291,12 +291,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                         pos = end
                     else:
                         d_subtopology_id, pos = read_compact_text(buf, pos)
-                    d_count, pos = read_compact_count(buf, pos)
-                    if d_count < 0:
+                    count_d, pos = read_compact_count(buf, pos)
+                    if count_d < 0:
                         raise refuse_null("source_topics", pos)
                     d_source_topics = []
-                    d_source_topics_append = d_source_topics.append
-                    for _ in range(d_count):
+                    append_d = d_source_topics.append
+                    for _ in range(count_d):
                         size = buf[pos]
                         if 0 < size < 128:
                             end = pos + size
@@ -304,13 +304,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                             pos = end
                         else:
                             element, pos = read_compact_text(buf, pos)
-                        d_source_topics_append(element)
-                    d_count, pos = read_compact_count(buf, pos)
-                    if d_count < 0:
+                        append_d(element)
+                    count_d, pos = read_compact_count(buf, pos)
+                    if count_d < 0:
                         raise refuse_null("repartition_sink_topics", pos)
                     d_repartition_sink_topics = []
-                    d_repartition_sink_topics_append = d_repartition_sink_topics.append
-                    for _ in range(d_count):
+                    append_d = d_repartition_sink_topics.append
+                    for _ in range(count_d):
                         size = buf[pos]
                         if 0 < size < 128:
                             end = pos + size
@@ -318,13 +318,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                             pos = end
                         else:
                             element, pos = read_compact_text(buf, pos)
-                        d_repartition_sink_topics_append(element)
-                    d_count, pos = read_compact_count(buf, pos)
-                    if d_count < 0:
+                        append_d(element)
+                    count_d, pos = read_compact_count(buf, pos)
+                    if count_d < 0:
                         raise refuse_null("state_changelog_topics", pos)
                     d_state_changelog_topics = []
-                    d_state_changelog_topics_append = d_state_changelog_topics.append
-                    for _ in range(d_count):
+                    append_d = d_state_changelog_topics.append
+                    for _ in range(count_d):
                         size = buf[pos]
                         if 0 < size < 128:
                             end = pos + size
@@ -334,12 +334,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                             e_name, pos = read_compact_text(buf, pos)
                         e_partitions, e_replication_factor = _ih.unpack_from(buf, pos)
                         pos += 6
-                        e_count, pos = read_compact_count(buf, pos)
-                        if e_count < 0:
+                        count_e, pos = read_compact_count(buf, pos)
+                        if count_e < 0:
                             raise refuse_null("topic_configs", pos)
                         e_topic_configs = []
-                        e_topic_configs_append = e_topic_configs.append
-                        for _ in range(e_count):
+                        append_e = e_topic_configs.append
+                        for _ in range(count_e):
                             size = buf[pos]
                             if 0 < size < 128:
                                 end = pos + size
@@ -359,19 +359,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                             else:
                                 pos += 1
                             element = KeyValue(f_key, f_value)
-                            e_topic_configs_append(element)
+                            append_e(element)
                         if buf[pos]:
                             pos = skip_tags(buf, pos)
                         else:
                             pos += 1
                         element = TopicInfo(e_name, e_partitions, e_replication_factor, e_topic_configs)
-                        d_state_changelog_topics_append(element)
-                    d_count, pos = read_compact_count(buf, pos)
-                    if d_count < 0:
+                        append_d(element)
+                    count_d, pos = read_compact_count(buf, pos)
+                    if count_d < 0:
                         raise refuse_null("repartition_source_topics", pos)
                     d_repartition_source_topics = []
-                    d_repartition_source_topics_append = d_repartition_source_topics.append
-                    for _ in range(d_count):
+                    append_d = d_repartition_source_topics.append
+                    for _ in range(count_d):
                         size = buf[pos]
                         if 0 < size < 128:
                             end = pos + size
@@ -381,12 +381,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                             e_name, pos = read_compact_text(buf, pos)
                         e_partitions, e_replication_factor = _ih.unpack_from(buf, pos)
                         pos += 6
-                        e_count, pos = read_compact_count(buf, pos)
-                        if e_count < 0:
+                        count_e, pos = read_compact_count(buf, pos)
+                        if count_e < 0:
                             raise refuse_null("topic_configs", pos)
                         e_topic_configs = []
-                        e_topic_configs_append = e_topic_configs.append
-                        for _ in range(e_count):
+                        append_e = e_topic_configs.append
+                        for _ in range(count_e):
                             size = buf[pos]
                             if 0 < size < 128:
                                 end = pos + size
@@ -406,30 +406,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                             else:
                                 pos += 1
                             element = KeyValue(f_key, f_value)
-                            e_topic_configs_append(element)
+                            append_e(element)
                         if buf[pos]:
                             pos = skip_tags(buf, pos)
                         else:
                             pos += 1
                         element = TopicInfo(e_name, e_partitions, e_replication_factor, e_topic_configs)
-                        d_repartition_source_topics_append(element)
+                        append_d(element)
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
                     element = Subtopology(d_subtopology_id, d_source_topics, d_repartition_sink_topics, d_state_changelog_topics, d_repartition_source_topics)
-                    c_subtopologies_append(element)
+                    append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             b_topology = Topology(c_epoch, c_subtopologies)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("members", pos)
         b_members = []
-        b_members_append = b_members.append
-        for _ in range(b_count):
+        append_b = b_members.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -501,12 +501,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                 else:
                     pos += 1
                 c_user_endpoint = Endpoint(d_host, d_port)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("client_tags", pos)
             c_client_tags = []
-            c_client_tags_append = c_client_tags.append
-            for _ in range(c_count):
+            append_c = c_client_tags.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -526,13 +526,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                 else:
                     pos += 1
                 element = KeyValue(d_key, d_value)
-                c_client_tags_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("task_offsets", pos)
             c_task_offsets = []
-            c_task_offsets_append = c_task_offsets.append
-            for _ in range(c_count):
+            append_c = c_task_offsets.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -547,13 +547,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                 else:
                     pos += 1
                 element = TaskOffset(d_subtopology_id, d_partition, d_offset)
-                c_task_offsets_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("task_end_offsets", pos)
             c_task_end_offsets = []
-            c_task_end_offsets_append = c_task_end_offsets.append
-            for _ in range(c_count):
+            append_c = c_task_end_offsets.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -568,13 +568,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                 else:
                     pos += 1
                 element = TaskOffset(d_subtopology_id, d_partition, d_offset)
-                c_task_end_offsets_append(element)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+                append_c(element)
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("active_tasks", pos)
             d_active_tasks = []
-            d_active_tasks_append = d_active_tasks.append
-            for _ in range(d_count):
+            append_d = d_active_tasks.append
+            for _ in range(count_d):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -582,22 +582,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                     pos = end
                 else:
                     e_subtopology_id, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TaskIds(e_subtopology_id, e_partitions)
-                d_active_tasks_append(element)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+                append_d(element)
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("standby_tasks", pos)
             d_standby_tasks = []
-            d_standby_tasks_append = d_standby_tasks.append
-            for _ in range(d_count):
+            append_d = d_standby_tasks.append
+            for _ in range(count_d):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -605,22 +605,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                     pos = end
                 else:
                     e_subtopology_id, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TaskIds(e_subtopology_id, e_partitions)
-                d_standby_tasks_append(element)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+                append_d(element)
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("warmup_tasks", pos)
             d_warmup_tasks = []
-            d_warmup_tasks_append = d_warmup_tasks.append
-            for _ in range(d_count):
+            append_d = d_warmup_tasks.append
+            for _ in range(count_d):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -628,27 +628,27 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                     pos = end
                 else:
                     e_subtopology_id, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TaskIds(e_subtopology_id, e_partitions)
-                d_warmup_tasks_append(element)
+                append_d(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             c_assignment = Assignment(d_active_tasks, d_standby_tasks, d_warmup_tasks)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("active_tasks", pos)
             d_active_tasks = []
-            d_active_tasks_append = d_active_tasks.append
-            for _ in range(d_count):
+            append_d = d_active_tasks.append
+            for _ in range(count_d):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -656,22 +656,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                     pos = end
                 else:
                     e_subtopology_id, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TaskIds(e_subtopology_id, e_partitions)
-                d_active_tasks_append(element)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+                append_d(element)
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("standby_tasks", pos)
             d_standby_tasks = []
-            d_standby_tasks_append = d_standby_tasks.append
-            for _ in range(d_count):
+            append_d = d_standby_tasks.append
+            for _ in range(count_d):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -679,22 +679,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                     pos = end
                 else:
                     e_subtopology_id, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TaskIds(e_subtopology_id, e_partitions)
-                d_standby_tasks_append(element)
-            d_count, pos = read_compact_count(buf, pos)
-            if d_count < 0:
+                append_d(element)
+            count_d, pos = read_compact_count(buf, pos)
+            if count_d < 0:
                 raise refuse_null("warmup_tasks", pos)
             d_warmup_tasks = []
-            d_warmup_tasks_append = d_warmup_tasks.append
-            for _ in range(d_count):
+            append_d = d_warmup_tasks.append
+            for _ in range(count_d):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -702,16 +702,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
                     pos = end
                 else:
                     e_subtopology_id, pos = read_compact_text(buf, pos)
-                e_count, pos = read_compact_count(buf, pos)
-                if e_count < 0:
+                count_e, pos = read_compact_count(buf, pos)
+                if count_e < 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, e_count, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TaskIds(e_subtopology_id, e_partitions)
-                d_warmup_tasks_append(element)
+                append_d(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -724,7 +724,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
             else:
                 pos += 1
             element = Member(c_member_id, c_member_epoch, c_instance_id, c_rack_id, c_client_id, c_client_host, c_topology_epoch, c_process_id, c_user_endpoint, c_client_tags, c_task_offsets, c_task_end_offsets, c_assignment, c_target_assignment, c_is_classic)
-            b_members_append(element)
+            append_b(element)
         (b_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
         if buf[pos]:
@@ -732,7 +732,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
         else:
             pos += 1
         element = DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_group_epoch, b_assignment_epoch, b_topology, b_members, b_authorized_operations)
-        a_groups_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -743,103 +743,103 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
 
 def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    a_value = value.groups
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _h.pack(b_item.error_code)
-        b_value = b_item.error_message
-        if b_value is None:
+    value_a = value.groups
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _h.pack(item_b.error_code)
+        value_b = item_b.error_message
+        if value_b is None:
             out.append(0)
         else:
-            encoded = b_value.encode()
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.group_id
-        encoded = b_value.encode()
+        value_b = item_b.group_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.group_state
-        encoded = b_value.encode()
+        value_b = item_b.group_state
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ii.pack(b_item.group_epoch, b_item.assignment_epoch)
-        b_value = b_item.topology
-        if b_value is None:
+        out += _ii.pack(item_b.group_epoch, item_b.assignment_epoch)
+        value_b = item_b.topology
+        if value_b is None:
             out.append(255)
         else:
             out.append(1)
-            out += _i.pack(b_value.epoch)
-            c_value = b_value.subtopologies
-            if c_value is None:
+            out += _i.pack(value_b.epoch)
+            value_c = value_b.subtopologies
+            if value_c is None:
                 out.append(0)
             else:
-                out += varint(len(c_value) + 1)
-                for d_item in c_value:
-                    d_value = d_item.subtopology_id
-                    encoded = d_value.encode()
+                out += varint(len(value_c) + 1)
+                for item_d in value_c:
+                    value_d = item_d.subtopology_id
+                    encoded = value_d.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                    d_value = d_item.source_topics
-                    out += varint(len(d_value) + 1)
-                    for e_item in d_value:
-                        encoded = e_item.encode()
+                    value_d = item_d.source_topics
+                    out += varint(len(value_d) + 1)
+                    for item_e in value_d:
+                        encoded = item_e.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                    d_value = d_item.repartition_sink_topics
-                    out += varint(len(d_value) + 1)
-                    for e_item in d_value:
-                        encoded = e_item.encode()
+                    value_d = item_d.repartition_sink_topics
+                    out += varint(len(value_d) + 1)
+                    for item_e in value_d:
+                        encoded = item_e.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                    d_value = d_item.state_changelog_topics
-                    out += varint(len(d_value) + 1)
-                    for e_item in d_value:
-                        e_value = e_item.name
-                        encoded = e_value.encode()
+                    value_d = item_d.state_changelog_topics
+                    out += varint(len(value_d) + 1)
+                    for item_e in value_d:
+                        value_e = item_e.name
+                        encoded = value_e.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                        out += _ih.pack(e_item.partitions, e_item.replication_factor)
-                        e_value = e_item.topic_configs
-                        out += varint(len(e_value) + 1)
-                        for f_item in e_value:
-                            f_value = f_item.key
-                            encoded = f_value.encode()
+                        out += _ih.pack(item_e.partitions, item_e.replication_factor)
+                        value_e = item_e.topic_configs
+                        out += varint(len(value_e) + 1)
+                        for item_f in value_e:
+                            value_f = item_f.key
+                            encoded = value_f.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
                             else:
                                 out += varint(size)
                             out += encoded
-                            f_value = f_item.value
-                            encoded = f_value.encode()
+                            value_f = item_f.value
+                            encoded = value_f.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
@@ -848,31 +848,31 @@ def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version
                             out += encoded
                             out.append(0)
                         out.append(0)
-                    d_value = d_item.repartition_source_topics
-                    out += varint(len(d_value) + 1)
-                    for e_item in d_value:
-                        e_value = e_item.name
-                        encoded = e_value.encode()
+                    value_d = item_d.repartition_source_topics
+                    out += varint(len(value_d) + 1)
+                    for item_e in value_d:
+                        value_e = item_e.name
+                        encoded = value_e.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                        out += _ih.pack(e_item.partitions, e_item.replication_factor)
-                        e_value = e_item.topic_configs
-                        out += varint(len(e_value) + 1)
-                        for f_item in e_value:
-                            f_value = f_item.key
-                            encoded = f_value.encode()
+                        out += _ih.pack(item_e.partitions, item_e.replication_factor)
+                        value_e = item_e.topic_configs
+                        out += varint(len(value_e) + 1)
+                        for item_f in value_e:
+                            value_f = item_f.key
+                            encoded = value_f.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
                             else:
                                 out += varint(size)
                             out += encoded
-                            f_value = f_item.value
-                            encoded = f_value.encode()
+                            value_f = item_f.value
+                            encoded = value_f.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
@@ -883,92 +883,92 @@ def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version
                         out.append(0)
                     out.append(0)
             out.append(0)
-        b_value = b_item.members
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.member_id
-            encoded = c_value.encode()
+        value_b = item_b.members
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.member_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _i.pack(c_item.member_epoch)
-            c_value = c_item.instance_id
-            if c_value is None:
+            out += _i.pack(item_c.member_epoch)
+            value_c = item_c.instance_id
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.rack_id
-            if c_value is None:
+            value_c = item_c.rack_id
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.client_id
-            encoded = c_value.encode()
+            value_c = item_c.client_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.client_host
-            encoded = c_value.encode()
+            value_c = item_c.client_host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _i.pack(c_item.topology_epoch)
-            c_value = c_item.process_id
-            encoded = c_value.encode()
+            out += _i.pack(item_c.topology_epoch)
+            value_c = item_c.process_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.user_endpoint
-            if c_value is None:
+            value_c = item_c.user_endpoint
+            if value_c is None:
                 out.append(255)
             else:
                 out.append(1)
-                d_value = c_value.host
-                encoded = d_value.encode()
+                value_d = value_c.host
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _Hx.pack(c_value.port)
-            c_value = c_item.client_tags
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.key
-                encoded = d_value.encode()
+                out += _Hx.pack(value_c.port)
+            value_c = item_c.client_tags
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.key
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                d_value = d_item.value
-                encoded = d_value.encode()
+                value_d = item_d.value
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -976,124 +976,124 @@ def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version
                     out += varint(size)
                 out += encoded
                 out.append(0)
-            c_value = c_item.task_offsets
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.subtopology_id
-                encoded = d_value.encode()
+            value_c = item_c.task_offsets
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.subtopology_id
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _iqx.pack(d_item.partition, d_item.offset)
-            c_value = c_item.task_end_offsets
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.subtopology_id
-                encoded = d_value.encode()
+                out += _iqx.pack(item_d.partition, item_d.offset)
+            value_c = item_c.task_end_offsets
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.subtopology_id
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _iqx.pack(d_item.partition, d_item.offset)
-            c_value = c_item.assignment
-            d_value = c_value.active_tasks
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                e_value = e_item.subtopology_id
-                encoded = e_value.encode()
+                out += _iqx.pack(item_d.partition, item_d.offset)
+            value_c = item_c.assignment
+            value_d = value_c.active_tasks
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                value_e = item_e.subtopology_id
+                encoded = value_e.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
                 out.append(0)
-            d_value = c_value.standby_tasks
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                e_value = e_item.subtopology_id
-                encoded = e_value.encode()
+            value_d = value_c.standby_tasks
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                value_e = item_e.subtopology_id
+                encoded = value_e.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
                 out.append(0)
-            d_value = c_value.warmup_tasks
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                e_value = e_item.subtopology_id
-                encoded = e_value.encode()
+            value_d = value_c.warmup_tasks
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                value_e = item_e.subtopology_id
+                encoded = value_e.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
-                out.append(0)
-            out.append(0)
-            c_value = c_item.target_assignment
-            d_value = c_value.active_tasks
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                e_value = e_item.subtopology_id
-                encoded = e_value.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
-                out.append(0)
-            d_value = c_value.standby_tasks
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                e_value = e_item.subtopology_id
-                encoded = e_value.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
-                out.append(0)
-            d_value = c_value.warmup_tasks
-            out += varint(len(d_value) + 1)
-            for e_item in d_value:
-                e_value = e_item.subtopology_id
-                encoded = e_value.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                e_value = e_item.partitions
-                out += varint(len(e_value) + 1)
-                write_numbers(out, e_value, "i")
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
                 out.append(0)
             out.append(0)
-            out += _tx.pack(c_item.is_classic)
-        out += _ix.pack(b_item.authorized_operations)
+            value_c = item_c.target_assignment
+            value_d = value_c.active_tasks
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                value_e = item_e.subtopology_id
+                encoded = value_e.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
+                out.append(0)
+            value_d = value_c.standby_tasks
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                value_e = item_e.subtopology_id
+                encoded = value_e.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
+                out.append(0)
+            value_d = value_c.warmup_tasks
+            out += varint(len(value_d) + 1)
+            for item_e in value_d:
+                value_e = item_e.subtopology_id
+                encoded = value_e.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                value_e = item_e.partitions
+                out += varint(len(value_e) + 1)
+                write_numbers(out, value_e, "i")
+                out.append(0)
+            out.append(0)
+            out += _tx.pack(item_c.is_classic)
+        out += _ix.pack(item_b.authorized_operations)
     out.append(0)

@@ -247,12 +247,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         pos += 1
         (b_epoch,) = _i.unpack_from(buf, pos)
         pos += 4
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("subtopologies", pos)
         b_subtopologies = []
-        b_subtopologies_append = b_subtopologies.append
-        for _ in range(b_count):
+        append_b = b_subtopologies.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -260,12 +260,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 c_subtopology_id, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("source_topics", pos)
             c_source_topics = []
-            c_source_topics_append = c_source_topics.append
-            for _ in range(c_count):
+            append_c = c_source_topics.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -273,13 +273,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     pos = end
                 else:
                     element, pos = read_compact_text(buf, pos)
-                c_source_topics_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("source_topic_regex", pos)
             c_source_topic_regex = []
-            c_source_topic_regex_append = c_source_topic_regex.append
-            for _ in range(c_count):
+            append_c = c_source_topic_regex.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -287,13 +287,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     pos = end
                 else:
                     element, pos = read_compact_text(buf, pos)
-                c_source_topic_regex_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("state_changelog_topics", pos)
             c_state_changelog_topics = []
-            c_state_changelog_topics_append = c_state_changelog_topics.append
-            for _ in range(c_count):
+            append_c = c_state_changelog_topics.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -303,12 +303,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     d_name, pos = read_compact_text(buf, pos)
                 d_partitions, d_replication_factor = _ih.unpack_from(buf, pos)
                 pos += 6
-                d_count, pos = read_compact_count(buf, pos)
-                if d_count < 0:
+                count_d, pos = read_compact_count(buf, pos)
+                if count_d < 0:
                     raise refuse_null("topic_configs", pos)
                 d_topic_configs = []
-                d_topic_configs_append = d_topic_configs.append
-                for _ in range(d_count):
+                append_d = d_topic_configs.append
+                for _ in range(count_d):
                     size = buf[pos]
                     if 0 < size < 128:
                         end = pos + size
@@ -328,19 +328,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     else:
                         pos += 1
                     element = KeyValue(e_key, e_value)
-                    d_topic_configs_append(element)
+                    append_d(element)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TopicInfo(d_name, d_partitions, d_replication_factor, d_topic_configs)
-                c_state_changelog_topics_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("repartition_sink_topics", pos)
             c_repartition_sink_topics = []
-            c_repartition_sink_topics_append = c_repartition_sink_topics.append
-            for _ in range(c_count):
+            append_c = c_repartition_sink_topics.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -348,13 +348,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     pos = end
                 else:
                     element, pos = read_compact_text(buf, pos)
-                c_repartition_sink_topics_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("repartition_source_topics", pos)
             c_repartition_source_topics = []
-            c_repartition_source_topics_append = c_repartition_source_topics.append
-            for _ in range(c_count):
+            append_c = c_repartition_source_topics.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -364,12 +364,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     d_name, pos = read_compact_text(buf, pos)
                 d_partitions, d_replication_factor = _ih.unpack_from(buf, pos)
                 pos += 6
-                d_count, pos = read_compact_count(buf, pos)
-                if d_count < 0:
+                count_d, pos = read_compact_count(buf, pos)
+                if count_d < 0:
                     raise refuse_null("topic_configs", pos)
                 d_topic_configs = []
-                d_topic_configs_append = d_topic_configs.append
-                for _ in range(d_count):
+                append_d = d_topic_configs.append
+                for _ in range(count_d):
                     size = buf[pos]
                     if 0 < size < 128:
                         end = pos + size
@@ -389,55 +389,55 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     else:
                         pos += 1
                     element = KeyValue(e_key, e_value)
-                    d_topic_configs_append(element)
+                    append_d(element)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TopicInfo(d_name, d_partitions, d_replication_factor, d_topic_configs)
-                c_repartition_source_topics_append(element)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+                append_c(element)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("copartition_groups", pos)
             c_copartition_groups = []
-            c_copartition_groups_append = c_copartition_groups.append
-            for _ in range(c_count):
-                d_count, pos = read_compact_count(buf, pos)
-                if d_count < 0:
+            append_c = c_copartition_groups.append
+            for _ in range(count_c):
+                count_d, pos = read_compact_count(buf, pos)
+                if count_d < 0:
                     raise refuse_null("source_topics", pos)
-                d_source_topics, pos = read_numbers(buf, pos, d_count, "h", 2)
-                d_count, pos = read_compact_count(buf, pos)
-                if d_count < 0:
+                d_source_topics, pos = read_numbers(buf, pos, count_d, "h", 2)
+                count_d, pos = read_compact_count(buf, pos)
+                if count_d < 0:
                     raise refuse_null("source_topic_regex", pos)
-                d_source_topic_regex, pos = read_numbers(buf, pos, d_count, "h", 2)
-                d_count, pos = read_compact_count(buf, pos)
-                if d_count < 0:
+                d_source_topic_regex, pos = read_numbers(buf, pos, count_d, "h", 2)
+                count_d, pos = read_compact_count(buf, pos)
+                if count_d < 0:
                     raise refuse_null("repartition_source_topics", pos)
-                d_repartition_source_topics, pos = read_numbers(buf, pos, d_count, "h", 2)
+                d_repartition_source_topics, pos = read_numbers(buf, pos, count_d, "h", 2)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = CopartitionGroup(d_source_topics, d_source_topic_regex, d_repartition_source_topics)
-                c_copartition_groups_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = Subtopology(c_subtopology_id, c_source_topics, c_source_topic_regex, c_state_changelog_topics, c_repartition_sink_topics, c_repartition_source_topics, c_copartition_groups)
-            b_subtopologies_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         a_topology = Topology(b_epoch, b_subtopologies)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_active_tasks = None
     else:
         a_active_tasks = []
-        a_active_tasks_append = a_active_tasks.append
-        for _ in range(a_count):
+        append_a = a_active_tasks.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -445,23 +445,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TaskIds(b_subtopology_id, b_partitions)
-            a_active_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_standby_tasks = None
     else:
         a_standby_tasks = []
-        a_standby_tasks_append = a_standby_tasks.append
-        for _ in range(a_count):
+        append_a = a_standby_tasks.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -469,23 +469,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TaskIds(b_subtopology_id, b_partitions)
-            a_standby_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_warmup_tasks = None
     else:
         a_warmup_tasks = []
-        a_warmup_tasks_append = a_warmup_tasks.append
-        for _ in range(a_count):
+        append_a = a_warmup_tasks.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -493,16 +493,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TaskIds(b_subtopology_id, b_partitions)
-            a_warmup_tasks_append(element)
+            append_a(element)
     size = buf[pos]
     if 0 < size < 128:
         end = pos + size
@@ -532,13 +532,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         else:
             pos += 1
         a_user_endpoint = Endpoint(b_host, b_port)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_client_tags = None
     else:
         a_client_tags = []
-        a_client_tags_append = a_client_tags.append
-        for _ in range(a_count):
+        append_a = a_client_tags.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -558,14 +558,14 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             else:
                 pos += 1
             element = KeyValue(b_key, b_value)
-            a_client_tags_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_task_offsets = None
     else:
         a_task_offsets = []
-        a_task_offsets_append = a_task_offsets.append
-        for _ in range(a_count):
+        append_a = a_task_offsets.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -580,14 +580,14 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             else:
                 pos += 1
             element = TaskOffset(b_subtopology_id, b_partition, b_offset)
-            a_task_offsets_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_task_end_offsets = None
     else:
         a_task_end_offsets = []
-        a_task_end_offsets_append = a_task_end_offsets.append
-        for _ in range(a_count):
+        append_a = a_task_end_offsets.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -602,7 +602,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             else:
                 pos += 1
             element = TaskOffset(b_subtopology_id, b_partition, b_offset)
-            a_task_end_offsets_append(element)
+            append_a(element)
     a_shutdown_application = buf[pos] != 0
     pos += 1
     if buf[pos]:
@@ -614,16 +614,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
 
 
 def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -631,22 +631,22 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
         out += varint(size)
     out += encoded
     out += _ii.pack(value.member_epoch, value.endpoint_information_epoch)
-    a_value = value.instance_id
-    if a_value is None:
+    value_a = value.instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.rack_id
-    if a_value is None:
+    value_a = value.rack_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -654,68 +654,68 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
             out += varint(size)
         out += encoded
     out += _i.pack(value.rebalance_timeout_ms)
-    a_value = value.topology
-    if a_value is None:
+    value_a = value.topology
+    if value_a is None:
         out.append(255)
     else:
         out.append(1)
-        out += _i.pack(a_value.epoch)
-        b_value = a_value.subtopologies
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.subtopology_id
-            encoded = c_value.encode()
+        out += _i.pack(value_a.epoch)
+        value_b = value_a.subtopologies
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.subtopology_id
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.source_topics
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                encoded = d_item.encode()
+            value_c = item_c.source_topics
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                encoded = item_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.source_topic_regex
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                encoded = d_item.encode()
+            value_c = item_c.source_topic_regex
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                encoded = item_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.state_changelog_topics
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.name
-                encoded = d_value.encode()
+            value_c = item_c.state_changelog_topics
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.name
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _ih.pack(d_item.partitions, d_item.replication_factor)
-                d_value = d_item.topic_configs
-                out += varint(len(d_value) + 1)
-                for e_item in d_value:
-                    e_value = e_item.key
-                    encoded = e_value.encode()
+                out += _ih.pack(item_d.partitions, item_d.replication_factor)
+                value_d = item_d.topic_configs
+                out += varint(len(value_d) + 1)
+                for item_e in value_d:
+                    value_e = item_e.key
+                    encoded = value_e.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                    e_value = e_item.value
-                    encoded = e_value.encode()
+                    value_e = item_e.value
+                    encoded = value_e.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -724,41 +724,41 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
                     out += encoded
                     out.append(0)
                 out.append(0)
-            c_value = c_item.repartition_sink_topics
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                encoded = d_item.encode()
+            value_c = item_c.repartition_sink_topics
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                encoded = item_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            c_value = c_item.repartition_source_topics
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.name
-                encoded = d_value.encode()
+            value_c = item_c.repartition_source_topics
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.name
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _ih.pack(d_item.partitions, d_item.replication_factor)
-                d_value = d_item.topic_configs
-                out += varint(len(d_value) + 1)
-                for e_item in d_value:
-                    e_value = e_item.key
-                    encoded = e_value.encode()
+                out += _ih.pack(item_d.partitions, item_d.replication_factor)
+                value_d = item_d.topic_configs
+                out += varint(len(value_d) + 1)
+                for item_e in value_d:
+                    value_e = item_e.key
+                    encoded = value_e.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                    e_value = e_item.value
-                    encoded = e_value.encode()
+                    value_e = item_e.value
+                    encoded = value_e.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -767,116 +767,116 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
                     out += encoded
                     out.append(0)
                 out.append(0)
-            c_value = c_item.copartition_groups
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.source_topics
-                out += varint(len(d_value) + 1)
-                write_numbers(out, d_value, "h")
-                d_value = d_item.source_topic_regex
-                out += varint(len(d_value) + 1)
-                write_numbers(out, d_value, "h")
-                d_value = d_item.repartition_source_topics
-                out += varint(len(d_value) + 1)
-                write_numbers(out, d_value, "h")
+            value_c = item_c.copartition_groups
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.source_topics
+                out += varint(len(value_d) + 1)
+                write_numbers(out, value_d, "h")
+                value_d = item_d.source_topic_regex
+                out += varint(len(value_d) + 1)
+                write_numbers(out, value_d, "h")
+                value_d = item_d.repartition_source_topics
+                out += varint(len(value_d) + 1)
+                write_numbers(out, value_d, "h")
                 out.append(0)
             out.append(0)
         out.append(0)
-    a_value = value.active_tasks
-    if a_value is None:
+    value_a = value.active_tasks
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
-    a_value = value.standby_tasks
-    if a_value is None:
+    value_a = value.standby_tasks
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
-    a_value = value.warmup_tasks
-    if a_value is None:
+    value_a = value.warmup_tasks
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
-    a_value = value.process_id
-    if a_value is None:
+    value_a = value.process_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.user_endpoint
-    if a_value is None:
+    value_a = value.user_endpoint
+    if value_a is None:
         out.append(255)
     else:
         out.append(1)
-        b_value = a_value.host
-        encoded = b_value.encode()
+        value_b = value_a.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(a_value.port)
-    a_value = value.client_tags
-    if a_value is None:
+        out += _Hx.pack(value_a.port)
+    value_a = value.client_tags
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.key
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.key
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.value
-            encoded = b_value.encode()
+            value_b = item_b.value
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -884,34 +884,34 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
                 out += varint(size)
             out += encoded
             out.append(0)
-    a_value = value.task_offsets
-    if a_value is None:
+    value_a = value.task_offsets
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _iqx.pack(b_item.partition, b_item.offset)
-    a_value = value.task_end_offsets
-    if a_value is None:
+            out += _iqx.pack(item_b.partition, item_b.offset)
+    value_a = value.task_end_offsets
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _iqx.pack(b_item.partition, b_item.offset)
+            out += _iqx.pack(item_b.partition, item_b.offset)
     out += _tx.pack(value.shutdown_application)

@@ -82,11 +82,11 @@ class EndpointToPartitions(Message):
 
     def __init__(
         self,
-        user_endpoint: Endpoint | None = None,  # versions 0+
+        user_endpoint: Endpoint = Endpoint(),  # versions 0+
         active_partitions: Sequence[TopicPartition] = (),  # versions 0+
         standby_partitions: Sequence[TopicPartition] = (),  # versions 0+
     ) -> None:
-        self.user_endpoint = Endpoint() if user_endpoint is None else user_endpoint
+        self.user_endpoint = user_endpoint
         self.active_partitions = active_partitions
         self.standby_partitions = standby_partitions
 
@@ -163,13 +163,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_member_id, pos = read_compact_text(buf, pos)
     a_member_epoch, a_heartbeat_interval_ms, a_acceptable_recovery_lag, a_task_offset_interval_ms = _iiii.unpack_from(buf, pos)
     pos += 16
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_status = None
     else:
         a_status = []
-        a_status_append = a_status.append
-        for _ in range(a_count):
+        append_a = a_status.append
+        for _ in range(count_a):
             (b_status_code,) = _b.unpack_from(buf, pos)
             pos += 1
             size = buf[pos]
@@ -184,14 +184,14 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             else:
                 pos += 1
             element = Status(b_status_code, b_status_detail)
-            a_status_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_active_tasks = None
     else:
         a_active_tasks = []
-        a_active_tasks_append = a_active_tasks.append
-        for _ in range(a_count):
+        append_a = a_active_tasks.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -199,23 +199,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TaskIds(b_subtopology_id, b_partitions)
-            a_active_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_standby_tasks = None
     else:
         a_standby_tasks = []
-        a_standby_tasks_append = a_standby_tasks.append
-        for _ in range(a_count):
+        append_a = a_standby_tasks.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -223,23 +223,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TaskIds(b_subtopology_id, b_partitions)
-            a_standby_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+            append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_warmup_tasks = None
     else:
         a_warmup_tasks = []
-        a_warmup_tasks_append = a_warmup_tasks.append
-        for _ in range(a_count):
+        append_a = a_warmup_tasks.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -247,25 +247,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 pos = end
             else:
                 b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TaskIds(b_subtopology_id, b_partitions)
-            a_warmup_tasks_append(element)
+            append_a(element)
     (a_endpoint_information_epoch,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_partitions_by_user_endpoint = None
     else:
         a_partitions_by_user_endpoint = []
-        a_partitions_by_user_endpoint_append = a_partitions_by_user_endpoint.append
-        for _ in range(a_count):
+        append_a = a_partitions_by_user_endpoint.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -280,12 +280,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             else:
                 pos += 1
             b_user_endpoint = Endpoint(c_host, c_port)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("active_partitions", pos)
             b_active_partitions = []
-            b_active_partitions_append = b_active_partitions.append
-            for _ in range(b_count):
+            append_b = b_active_partitions.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -293,22 +293,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     pos = end
                 else:
                     c_topic, pos = read_compact_text(buf, pos)
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TopicPartition(c_topic, c_partitions)
-                b_active_partitions_append(element)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+                append_b(element)
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("standby_partitions", pos)
             b_standby_partitions = []
-            b_standby_partitions_append = b_standby_partitions.append
-            for _ in range(b_count):
+            append_b = b_standby_partitions.append
+            for _ in range(count_b):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -316,22 +316,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     pos = end
                 else:
                     c_topic, pos = read_compact_text(buf, pos)
-                c_count, pos = read_compact_count(buf, pos)
-                if c_count < 0:
+                count_c, pos = read_compact_count(buf, pos)
+                if count_c < 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, c_count, "i", 4)
+                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
                 element = TopicPartition(c_topic, c_partitions)
-                b_standby_partitions_append(element)
+                append_b(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = EndpointToPartitions(b_user_endpoint, b_active_partitions, b_standby_partitions)
-            a_partitions_by_user_endpoint_append(element)
+            append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -342,19 +342,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
 
 def _write_flexible(value: StreamsGroupHeartbeatResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -362,15 +362,15 @@ def _write_flexible(value: StreamsGroupHeartbeatResponse, out: bytearray, versio
         out += varint(size)
     out += encoded
     out += _iiii.pack(value.member_epoch, value.heartbeat_interval_ms, value.acceptable_recovery_lag, value.task_offset_interval_ms)
-    a_value = value.status
-    if a_value is None:
+    value_a = value.status
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            out += _b.pack(b_item.status_code)
-            b_value = b_item.status_detail
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            out += _b.pack(item_b.status_code)
+            value_b = item_b.status_detail
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -378,106 +378,106 @@ def _write_flexible(value: StreamsGroupHeartbeatResponse, out: bytearray, versio
                 out += varint(size)
             out += encoded
             out.append(0)
-    a_value = value.active_tasks
-    if a_value is None:
+    value_a = value.active_tasks
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
-    a_value = value.standby_tasks
-    if a_value is None:
+    value_a = value.standby_tasks
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
-    a_value = value.warmup_tasks
-    if a_value is None:
+    value_a = value.warmup_tasks
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.subtopology_id
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.subtopology_id
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partitions
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partitions
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
     out += _i.pack(value.endpoint_information_epoch)
-    a_value = value.partitions_by_user_endpoint
-    if a_value is None:
+    value_a = value.partitions_by_user_endpoint
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.user_endpoint
-            c_value = b_value.host
-            encoded = c_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.user_endpoint
+            value_c = value_b.host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _Hx.pack(b_value.port)
-            b_value = b_item.active_partitions
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.topic
-                encoded = c_value.encode()
+            out += _Hx.pack(value_b.port)
+            value_b = item_b.active_partitions
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.topic
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.partitions
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+                value_c = item_c.partitions
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
                 out.append(0)
-            b_value = b_item.standby_partitions
-            out += varint(len(b_value) + 1)
-            for c_item in b_value:
-                c_value = c_item.topic
-                encoded = c_value.encode()
+            value_b = item_b.standby_partitions
+            out += varint(len(value_b) + 1)
+            for item_c in value_b:
+                value_c = item_c.topic
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                c_value = c_item.partitions
-                out += varint(len(c_value) + 1)
-                write_numbers(out, c_value, "i")
+                value_c = item_c.partitions
+                out += varint(len(value_c) + 1)
+                write_numbers(out, value_c, "i")
                 out.append(0)
             out.append(0)
     out.append(0)

@@ -151,12 +151,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMemb
         else:
             pos += 1
         a_user_endpoint = Endpoint(b_host, b_port)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("client_tags", pos)
     a_client_tags = []
-    a_client_tags_append = a_client_tags.append
-    for _ in range(a_count):
+    append_a = a_client_tags.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -176,7 +176,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMemb
         else:
             pos += 1
         element = KeyValue(b_key, b_value)
-        a_client_tags_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -186,38 +186,38 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMemb
 
 
 def _write_flexible(value: StreamsGroupMemberMetadataValue, out: bytearray, version: int) -> None:
-    a_value = value.instance_id
-    if a_value is None:
+    value_a = value.instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.rack_id
-    if a_value is None:
+    value_a = value.rack_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.client_id
-    encoded = a_value.encode()
+    value_a = value.client_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.client_host
-    encoded = a_value.encode()
+    value_a = value.client_host
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -225,41 +225,41 @@ def _write_flexible(value: StreamsGroupMemberMetadataValue, out: bytearray, vers
         out += varint(size)
     out += encoded
     out += _ii.pack(value.rebalance_timeout_ms, value.topology_epoch)
-    a_value = value.process_id
-    encoded = a_value.encode()
+    value_a = value.process_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.user_endpoint
-    if a_value is None:
+    value_a = value.user_endpoint
+    if value_a is None:
         out.append(255)
     else:
         out.append(1)
-        b_value = a_value.host
-        encoded = b_value.encode()
+        value_b = value_a.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(a_value.port)
-    a_value = value.client_tags
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.key
-        encoded = b_value.encode()
+        out += _Hx.pack(value_a.port)
+    value_a = value.client_tags
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.key
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.value
-        encoded = b_value.encode()
+        value_b = item_b.value
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -52,7 +52,7 @@ class StreamsGroupMetadataValue(RootMessage):
         epoch: int = 0,  # versions 0+
         metadata_hash: int = 0,  # versions 0+
         validated_topology_epoch: int = -1,  # versions 0+
-        last_assignment_configs: Sequence[LastAssignmentConfig] | None = None,  # versions 0+, nullable 0+
+        last_assignment_configs: Sequence[LastAssignmentConfig] | None = (),  # versions 0+, nullable 0+
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
@@ -71,23 +71,23 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMeta
     a_epoch, a_metadata_hash = _iq.unpack_from(buf, pos)
     pos += 12
     a_validated_topology_epoch = -1
-    a_last_assignment_configs = None
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    a_last_assignment_configs = ()
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             (a_validated_topology_epoch,) = _i.unpack_from(buf, pos)
             pos += 4
-        elif a_tag == 1:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        elif tag_a == 1:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 a_last_assignment_configs = None
             else:
                 a_last_assignment_configs = []
-                a_last_assignment_configs_append = a_last_assignment_configs.append
-                for _ in range(a_count):
+                append_a = a_last_assignment_configs.append
+                for _ in range(count_a):
                     size = buf[pos]
                     if 0 < size < 128:
                         end = pos + size
@@ -107,49 +107,49 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMeta
                     else:
                         pos += 1
                     element = LastAssignmentConfig(b_key, b_value)
-                    a_last_assignment_configs_append(element)
+                    append_a(element)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = StreamsGroupMetadataValue(a_epoch, a_metadata_hash, a_validated_topology_epoch, a_last_assignment_configs)
     return value, pos
 
 
 def _write_flexible(value: StreamsGroupMetadataValue, out: bytearray, version: int) -> None:
     out += _iq.pack(value.epoch, value.metadata_hash)
-    a_tags = []
+    tags_a = []
     if value.validated_topology_epoch != -1:
-        a_field = bytearray()
-        a_field += _i.pack(value.validated_topology_epoch)
-        a_tags.append((0, a_field))
-    if value.last_assignment_configs is not None:
-        a_field = bytearray()
-        a_value = value.last_assignment_configs
-        if a_value is None:
-            a_field.append(0)
+        field_a = bytearray()
+        field_a += _i.pack(value.validated_topology_epoch)
+        tags_a.append((0, field_a))
+    if (value.last_assignment_configs is None or value.last_assignment_configs):
+        field_a = bytearray()
+        value_a = value.last_assignment_configs
+        if value_a is None:
+            field_a.append(0)
         else:
-            a_field += varint(len(a_value) + 1)
-            for b_item in a_value:
-                b_value = b_item.key
-                encoded = b_value.encode()
+            field_a += varint(len(value_a) + 1)
+            for item_b in value_a:
+                value_b = item_b.key
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
-                    a_field.append(size)
+                    field_a.append(size)
                 else:
-                    a_field += varint(size)
-                a_field += encoded
-                b_value = b_item.value
-                encoded = b_value.encode()
+                    field_a += varint(size)
+                field_a += encoded
+                value_b = item_b.value
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
-                    a_field.append(size)
+                    field_a.append(size)
                 else:
-                    a_field += varint(size)
-                a_field += encoded
-                a_field.append(0)
-        a_tags.append((1, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                    field_a += varint(size)
+                field_a += encoded
+                field_a.append(0)
+        tags_a.append((1, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

@@ -61,12 +61,12 @@ class StreamsGroupTargetAssignmentMemberValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("active_tasks", pos)
     a_active_tasks = []
-    a_active_tasks_append = a_active_tasks.append
-    for _ in range(a_count):
+    append_a = a_active_tasks.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -74,22 +74,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTarg
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TaskIds(b_subtopology_id, b_partitions)
-        a_active_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("standby_tasks", pos)
     a_standby_tasks = []
-    a_standby_tasks_append = a_standby_tasks.append
-    for _ in range(a_count):
+    append_a = a_standby_tasks.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -97,22 +97,22 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTarg
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TaskIds(b_subtopology_id, b_partitions)
-        a_standby_tasks_append(element)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+        append_a(element)
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("warmup_tasks", pos)
     a_warmup_tasks = []
-    a_warmup_tasks_append = a_warmup_tasks.append
-    for _ in range(a_count):
+    append_a = a_warmup_tasks.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -120,16 +120,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTarg
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, b_count, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TaskIds(b_subtopology_id, b_partitions)
-        a_warmup_tasks_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -139,49 +139,49 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTarg
 
 
 def _write_flexible(value: StreamsGroupTargetAssignmentMemberValue, out: bytearray, version: int) -> None:
-    a_value = value.active_tasks
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+    value_a = value.active_tasks
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
-    a_value = value.standby_tasks
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+    value_a = value.standby_tasks
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
-    a_value = value.warmup_tasks
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+    value_a = value.warmup_tasks
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        write_numbers(out, b_value, "i")
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        write_numbers(out, value_b, "i")
         out.append(0)
     out.append(0)

@@ -118,12 +118,12 @@ class StreamsGroupTopologyValue(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopologyValue, int]:
     (a_epoch,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("subtopologies", pos)
     a_subtopologies = []
-    a_subtopologies_append = a_subtopologies.append
-    for _ in range(a_count):
+    append_a = a_subtopologies.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -131,12 +131,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             pos = end
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("source_topics", pos)
         b_source_topics = []
-        b_source_topics_append = b_source_topics.append
-        for _ in range(b_count):
+        append_b = b_source_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -144,13 +144,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            b_source_topics_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("source_topic_regex", pos)
         b_source_topic_regex = []
-        b_source_topic_regex_append = b_source_topic_regex.append
-        for _ in range(b_count):
+        append_b = b_source_topic_regex.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -158,13 +158,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            b_source_topic_regex_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("state_changelog_topics", pos)
         b_state_changelog_topics = []
-        b_state_changelog_topics_append = b_state_changelog_topics.append
-        for _ in range(b_count):
+        append_b = b_state_changelog_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -174,12 +174,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 c_name, pos = read_compact_text(buf, pos)
             c_partitions, c_replication_factor = _ih.unpack_from(buf, pos)
             pos += 6
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("topic_configs", pos)
             c_topic_configs = []
-            c_topic_configs_append = c_topic_configs.append
-            for _ in range(c_count):
+            append_c = c_topic_configs.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -199,19 +199,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 else:
                     pos += 1
                 element = TopicConfig(d_key, d_value)
-                c_topic_configs_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TopicInfo(c_name, c_partitions, c_replication_factor, c_topic_configs)
-            b_state_changelog_topics_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("repartition_sink_topics", pos)
         b_repartition_sink_topics = []
-        b_repartition_sink_topics_append = b_repartition_sink_topics.append
-        for _ in range(b_count):
+        append_b = b_repartition_sink_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -219,13 +219,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 pos = end
             else:
                 element, pos = read_compact_text(buf, pos)
-            b_repartition_sink_topics_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("repartition_source_topics", pos)
         b_repartition_source_topics = []
-        b_repartition_source_topics_append = b_repartition_source_topics.append
-        for _ in range(b_count):
+        append_b = b_repartition_source_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -235,12 +235,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 c_name, pos = read_compact_text(buf, pos)
             c_partitions, c_replication_factor = _ih.unpack_from(buf, pos)
             pos += 6
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("topic_configs", pos)
             c_topic_configs = []
-            c_topic_configs_append = c_topic_configs.append
-            for _ in range(c_count):
+            append_c = c_topic_configs.append
+            for _ in range(count_c):
                 size = buf[pos]
                 if 0 < size < 128:
                     end = pos + size
@@ -260,43 +260,43 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 else:
                     pos += 1
                 element = TopicConfig(d_key, d_value)
-                c_topic_configs_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = TopicInfo(c_name, c_partitions, c_replication_factor, c_topic_configs)
-            b_repartition_source_topics_append(element)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+            append_b(element)
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("copartition_groups", pos)
         b_copartition_groups = []
-        b_copartition_groups_append = b_copartition_groups.append
-        for _ in range(b_count):
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+        append_b = b_copartition_groups.append
+        for _ in range(count_b):
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("source_topics", pos)
-            c_source_topics, pos = read_numbers(buf, pos, c_count, "h", 2)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            c_source_topics, pos = read_numbers(buf, pos, count_c, "h", 2)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("source_topic_regex", pos)
-            c_source_topic_regex, pos = read_numbers(buf, pos, c_count, "h", 2)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            c_source_topic_regex, pos = read_numbers(buf, pos, count_c, "h", 2)
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("repartition_source_topics", pos)
-            c_repartition_source_topics, pos = read_numbers(buf, pos, c_count, "h", 2)
+            c_repartition_source_topics, pos = read_numbers(buf, pos, count_c, "h", 2)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = CopartitionGroup(c_source_topics, c_source_topic_regex, c_repartition_source_topics)
-            b_copartition_groups_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = Subtopology(b_subtopology_id, b_source_topics, b_source_topic_regex, b_state_changelog_topics, b_repartition_sink_topics, b_repartition_source_topics, b_copartition_groups)
-        a_subtopologies_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -307,105 +307,62 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
 
 def _write_flexible(value: StreamsGroupTopologyValue, out: bytearray, version: int) -> None:
     out += _i.pack(value.epoch)
-    a_value = value.subtopologies
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.subtopology_id
-        encoded = b_value.encode()
+    value_a = value.subtopologies
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.subtopology_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.source_topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            encoded = c_item.encode()
+        value_b = item_b.source_topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            encoded = item_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.source_topic_regex
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            encoded = c_item.encode()
+        value_b = item_b.source_topic_regex
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            encoded = item_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        b_value = b_item.state_changelog_topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+        value_b = item_b.state_changelog_topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _ih.pack(c_item.partitions, c_item.replication_factor)
-            c_value = c_item.topic_configs
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.key
-                encoded = d_value.encode()
+            out += _ih.pack(item_c.partitions, item_c.replication_factor)
+            value_c = item_c.topic_configs
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.key
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                d_value = d_item.value
-                encoded = d_value.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                out.append(0)
-            out.append(0)
-        b_value = b_item.repartition_sink_topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            encoded = c_item.encode()
-            size = len(encoded) + 1
-            if size < 128:
-                out.append(size)
-            else:
-                out += varint(size)
-            out += encoded
-        b_value = b_item.repartition_source_topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
-            size = len(encoded) + 1
-            if size < 128:
-                out.append(size)
-            else:
-                out += varint(size)
-            out += encoded
-            out += _ih.pack(c_item.partitions, c_item.replication_factor)
-            c_value = c_item.topic_configs
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                d_value = d_item.key
-                encoded = d_value.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                d_value = d_item.value
-                encoded = d_value.encode()
+                value_d = item_d.value
+                encoded = value_d.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -414,18 +371,61 @@ def _write_flexible(value: StreamsGroupTopologyValue, out: bytearray, version: i
                 out += encoded
                 out.append(0)
             out.append(0)
-        b_value = b_item.copartition_groups
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.source_topics
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "h")
-            c_value = c_item.source_topic_regex
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "h")
-            c_value = c_item.repartition_source_topics
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "h")
+        value_b = item_b.repartition_sink_topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            encoded = item_c.encode()
+            size = len(encoded) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            out += encoded
+        value_b = item_b.repartition_source_topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
+            size = len(encoded) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            out += encoded
+            out += _ih.pack(item_c.partitions, item_c.replication_factor)
+            value_c = item_c.topic_configs
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                value_d = item_d.key
+                encoded = value_d.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                value_d = item_d.value
+                encoded = value_d.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                out.append(0)
+            out.append(0)
+        value_b = item_b.copartition_groups
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.source_topics
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "h")
+            value_c = item_c.source_topic_regex
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "h")
+            value_c = item_c.repartition_source_topics
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "h")
             out.append(0)
         out.append(0)
     out.append(0)

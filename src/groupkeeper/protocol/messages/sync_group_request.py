@@ -135,12 +135,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest
     else:
         a_protocol_type = None
         a_protocol_name = None
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("assignments", pos)
     a_assignments = []
-    a_assignments_append = a_assignments.append
-    for _ in range(a_count):
+    append_a = a_assignments.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -160,7 +160,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest
         else:
             pos += 1
         element = SyncGroupRequestAssignment(b_member_id, b_assignment)
-        a_assignments_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -170,8 +170,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest
 
 
 def _write_flexible(value: SyncGroupRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -179,19 +179,19 @@ def _write_flexible(value: SyncGroupRequest, out: bytearray, version: int) -> No
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation_id)
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.group_instance_id
-    if a_value is None:
+    value_a = value.group_instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -199,41 +199,41 @@ def _write_flexible(value: SyncGroupRequest, out: bytearray, version: int) -> No
             out += varint(size)
         out += encoded
     if version >= 5:
-        a_value = value.protocol_type
-        if a_value is None:
+        value_a = value.protocol_type
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        a_value = value.protocol_name
-        if a_value is None:
+        value_a = value.protocol_name
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    a_value = value.assignments
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.member_id
-        encoded = b_value.encode()
+    value_a = value.assignments
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.member_id
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.assignment
-        write_compact_bytes(out, b_value)
+        value_b = item_b.assignment
+        write_compact_bytes(out, value_b)
         out.append(0)
     out.append(0)
 
@@ -251,16 +251,16 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest, i
             a_group_instance_id, pos = read_text(buf, pos)
     else:
         a_group_instance_id = None
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("assignments", pos)
     a_assignments = []
-    a_assignments_append = a_assignments.append
-    for _ in range(a_count):
+    append_a = a_assignments.append
+    for _ in range(count_a):
         b_member_id, pos = read_text(buf, pos)
         b_assignment, pos = read_bytes(buf, pos)
         element = SyncGroupRequestAssignment(b_member_id, b_assignment)
-        a_assignments_append(element)
+        append_a(element)
     value = SyncGroupRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id, None, None, a_assignments)
     return value, pos
 
@@ -268,21 +268,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest, i
 def _write_plain(value: SyncGroupRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.group_id
+    write_text(out, value_a)
     out += _i.pack(value.generation_id)
-    a_value = value.member_id
-    write_text(out, a_value)
+    value_a = value.member_id
+    write_text(out, value_a)
     if version >= 3:
-        a_value = value.group_instance_id
-        if a_value is None:
+        value_a = value.group_instance_id
+        if value_a is None:
             out += b"\xff\xff"
         else:
-            write_text(out, a_value)
-    a_value = value.assignments
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.member_id
-        write_text(out, b_value)
-        b_value = b_item.assignment
-        write_bytes(out, b_value)
+            write_text(out, value_a)
+    value_a = value.assignments
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.member_id
+        write_text(out, value_b)
+        value_b = item_b.assignment
+        write_bytes(out, value_b)

@@ -106,30 +106,30 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRespons
 def _write_flexible(value: SyncGroupResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
     if version >= 5:
-        a_value = value.protocol_type
-        if a_value is None:
+        value_a = value.protocol_type
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        a_value = value.protocol_name
-        if a_value is None:
+        value_a = value.protocol_name
+        if value_a is None:
             out.append(0)
         else:
-            encoded = a_value.encode()
+            encoded = value_a.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    a_value = value.assignment
-    write_compact_bytes(out, a_value)
+    value_a = value.assignment
+    write_compact_bytes(out, value_a)
     out.append(0)
 
 
@@ -150,5 +150,5 @@ def _write_plain(value: SyncGroupResponse, out: bytearray, version: int) -> None
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
-    a_value = value.assignment
-    write_bytes(out, a_value)
+    value_a = value.assignment
+    write_bytes(out, value_a)

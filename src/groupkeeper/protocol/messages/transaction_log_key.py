@@ -44,5 +44,5 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TransactionLogKey, 
 
 
 def _write_plain(value: TransactionLogKey, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    write_text(out, a_value)
+    value_a = value.transactional_id
+    write_text(out, value_a)

@@ -99,13 +99,13 @@ class TransactionLogValue(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TransactionLogValue, int]:
     a_producer_id, a_producer_epoch, a_transaction_timeout_ms, a_transaction_status = _qhib.unpack_from(buf, pos)
     pos += 15
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         a_transaction_partitions = None
     else:
         a_transaction_partitions = []
-        a_transaction_partitions_append = a_transaction_partitions.append
-        for _ in range(a_count):
+        append_a = a_transaction_partitions.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -113,108 +113,108 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TransactionLogVa
                 pos = end
             else:
                 b_topic, pos = read_compact_text(buf, pos)
-            b_count, pos = read_compact_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_compact_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partition_ids", pos)
-            b_partition_ids, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partition_ids, pos = read_numbers(buf, pos, count_b, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = PartitionsSchema(b_topic, b_partition_ids)
-            a_transaction_partitions_append(element)
+            append_a(element)
     a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms = _qq.unpack_from(buf, pos)
     pos += 16
     a_previous_producer_id = -1
     a_next_producer_id = -1
     a_next_producer_epoch = -1
     a_client_transaction_version = 0
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             (a_previous_producer_id,) = _q.unpack_from(buf, pos)
             pos += 8
-        elif a_tag == 1:
+        elif tag_a == 1:
             (a_next_producer_id,) = _q.unpack_from(buf, pos)
             pos += 8
-        elif a_tag == 3:
+        elif tag_a == 3:
             (a_next_producer_epoch,) = _h.unpack_from(buf, pos)
             pos += 2
-        elif a_tag == 2:
+        elif tag_a == 2:
             (a_client_transaction_version,) = _h.unpack_from(buf, pos)
             pos += 2
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = TransactionLogValue(a_producer_id, a_previous_producer_id, a_next_producer_id, a_producer_epoch, a_next_producer_epoch, a_transaction_timeout_ms, a_transaction_status, a_transaction_partitions, a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, a_client_transaction_version)
     return value, pos
 
 
 def _write_flexible(value: TransactionLogValue, out: bytearray, version: int) -> None:
     out += _qhib.pack(value.producer_id, value.producer_epoch, value.transaction_timeout_ms, value.transaction_status)
-    a_value = value.transaction_partitions
-    if a_value is None:
+    value_a = value.transaction_partitions
+    if value_a is None:
         out.append(0)
     else:
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.topic
-            encoded = b_value.encode()
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.topic
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            b_value = b_item.partition_ids
-            out += varint(len(b_value) + 1)
-            write_numbers(out, b_value, "i")
+            value_b = item_b.partition_ids
+            out += varint(len(value_b) + 1)
+            write_numbers(out, value_b, "i")
             out.append(0)
     out += _qq.pack(value.transaction_last_update_timestamp_ms, value.transaction_start_timestamp_ms)
-    a_tags = []
+    tags_a = []
     if value.previous_producer_id != -1:
-        a_field = bytearray()
-        a_field += _q.pack(value.previous_producer_id)
-        a_tags.append((0, a_field))
+        field_a = bytearray()
+        field_a += _q.pack(value.previous_producer_id)
+        tags_a.append((0, field_a))
     if value.next_producer_id != -1:
-        a_field = bytearray()
-        a_field += _q.pack(value.next_producer_id)
-        a_tags.append((1, a_field))
+        field_a = bytearray()
+        field_a += _q.pack(value.next_producer_id)
+        tags_a.append((1, field_a))
     if value.client_transaction_version != 0:
-        a_field = bytearray()
-        a_field += _h.pack(value.client_transaction_version)
-        a_tags.append((2, a_field))
+        field_a = bytearray()
+        field_a += _h.pack(value.client_transaction_version)
+        tags_a.append((2, field_a))
     if value.next_producer_epoch != -1:
-        a_field = bytearray()
-        a_field += _h.pack(value.next_producer_epoch)
-        a_tags.append((3, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+        field_a = bytearray()
+        field_a += _h.pack(value.next_producer_epoch)
+        tags_a.append((3, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TransactionLogValue, int]:
     a_producer_id, a_producer_epoch, a_transaction_timeout_ms, a_transaction_status = _qhib.unpack_from(buf, pos)
     pos += 15
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         a_transaction_partitions = None
     else:
         a_transaction_partitions = []
-        a_transaction_partitions_append = a_transaction_partitions.append
-        for _ in range(a_count):
+        append_a = a_transaction_partitions.append
+        for _ in range(count_a):
             b_topic, pos = read_text(buf, pos)
-            b_count, pos = read_count(buf, pos)
-            if b_count < 0:
+            count_b, pos = read_count(buf, pos)
+            if count_b < 0:
                 raise refuse_null("partition_ids", pos)
-            b_partition_ids, pos = read_numbers(buf, pos, b_count, "i", 4)
+            b_partition_ids, pos = read_numbers(buf, pos, count_b, "i", 4)
             element = PartitionsSchema(b_topic, b_partition_ids)
-            a_transaction_partitions_append(element)
+            append_a(element)
     a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms = _qq.unpack_from(buf, pos)
     pos += 16
     value = TransactionLogValue(a_producer_id, -1, -1, a_producer_epoch, -1, a_transaction_timeout_ms, a_transaction_status, a_transaction_partitions, a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, 0)
@@ -231,15 +231,15 @@ def _write_plain(value: TransactionLogValue, out: bytearray, version: int) -> No
     if value.client_transaction_version != 0:
         raise absent("client_transaction_version", version)
     out += _qhib.pack(value.producer_id, value.producer_epoch, value.transaction_timeout_ms, value.transaction_status)
-    a_value = value.transaction_partitions
-    if a_value is None:
+    value_a = value.transaction_partitions
+    if value_a is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(a_value))
-        for b_item in a_value:
-            b_value = b_item.topic
-            write_text(out, b_value)
-            b_value = b_item.partition_ids
-            out += _i.pack(len(b_value))
-            write_numbers(out, b_value, "i")
+        out += _i.pack(len(value_a))
+        for item_b in value_a:
+            value_b = item_b.topic
+            write_text(out, value_b)
+            value_b = item_b.partition_ids
+            out += _i.pack(len(value_b))
+            write_numbers(out, value_b, "i")
     out += _qq.pack(value.transaction_last_update_timestamp_ms, value.transaction_start_timestamp_ms)

@@ -136,12 +136,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitR
         pos += 1
     else:
         a_group_instance_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -149,12 +149,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitR
             pos = end
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_committed_offset, c_committed_leader_epoch = _iqi.unpack_from(buf, pos)
             pos += 16
             size = buf[pos]
@@ -172,13 +172,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitR
             else:
                 pos += 1
             element = TxnOffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TxnOffsetCommitRequestTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -188,16 +188,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitR
 
 
 def _write_flexible(value: TxnOffsetCommitRequest, out: bytearray, version: int) -> None:
-    a_value = value.transactional_id
-    encoded = a_value.encode()
+    value_a = value.transactional_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -205,45 +205,45 @@ def _write_flexible(value: TxnOffsetCommitRequest, out: bytearray, version: int)
         out += varint(size)
     out += encoded
     out += _qhi.pack(value.producer_id, value.producer_epoch, value.generation_id)
-    a_value = value.member_id
-    encoded = a_value.encode()
+    value_a = value.member_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.group_instance_id
-    if a_value is None:
+    value_a = value.group_instance_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iqi.pack(c_item.partition_index, c_item.committed_offset, c_item.committed_leader_epoch)
-            c_value = c_item.committed_metadata
-            if c_value is None:
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iqi.pack(item_c.partition_index, item_c.committed_offset, item_c.committed_leader_epoch)
+            value_c = item_c.committed_metadata
+            if value_c is None:
                 out.append(0)
             else:
-                encoded = c_value.encode()
+                encoded = value_c.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -260,19 +260,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitRequ
     a_group_id, pos = read_text(buf, pos)
     a_producer_id, a_producer_epoch = _qh.unpack_from(buf, pos)
     pos += 10
-    a_count, pos = read_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_name, pos = read_text(buf, pos)
-        b_count, pos = read_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_committed_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if version >= 2:
@@ -286,9 +286,9 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitRequ
             else:
                 c_committed_metadata, pos = read_text(buf, pos)
             element = TxnOffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata)
-            b_partitions_append(element)
+            append_b(element)
         element = TxnOffsetCommitRequestTopic(b_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     value = TxnOffsetCommitRequest(a_transactional_id, a_group_id, a_producer_id, a_producer_epoch, -1, "", None, a_topics)
     return value, pos
 
@@ -300,24 +300,24 @@ def _write_plain(value: TxnOffsetCommitRequest, out: bytearray, version: int) ->
         raise absent("member_id", version)
     if value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    a_value = value.transactional_id
-    write_text(out, a_value)
-    a_value = value.group_id
-    write_text(out, a_value)
+    value_a = value.transactional_id
+    write_text(out, value_a)
+    value_a = value.group_id
+    write_text(out, value_a)
     out += _qh.pack(value.producer_id, value.producer_epoch)
-    a_value = value.topics
-    out += _i.pack(len(a_value))
-    for b_item in a_value:
-        b_value = b_item.name
-        write_text(out, b_value)
-        b_value = b_item.partitions
-        out += _i.pack(len(b_value))
-        for c_item in b_value:
-            out += _iq.pack(c_item.partition_index, c_item.committed_offset)
+    value_a = value.topics
+    out += _i.pack(len(value_a))
+    for item_b in value_a:
+        value_b = item_b.name
+        write_text(out, value_b)
+        value_b = item_b.partitions
+        out += _i.pack(len(value_b))
+        for item_c in value_b:
+            out += _iq.pack(item_c.partition_index, item_c.committed_offset)
             if version >= 2:
-                out += _i.pack(c_item.committed_leader_epoch)
-            c_value = c_item.committed_metadata
-            if c_value is None:
+                out += _i.pack(item_c.committed_leader_epoch)
+            value_c = item_c.committed_metadata
+            if value_c is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, c_value)
+                write_text(out, value_c)

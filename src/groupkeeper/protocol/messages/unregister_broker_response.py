@@ -69,11 +69,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UnregisterBroker
 
 def _write_flexible(value: UnregisterBrokerResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

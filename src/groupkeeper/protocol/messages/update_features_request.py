@@ -73,12 +73,12 @@ class UpdateFeaturesRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRequest, int]:
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("feature_updates", pos)
     a_feature_updates = []
-    a_feature_updates_append = a_feature_updates.append
-    for _ in range(a_count):
+    append_a = a_feature_updates.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -103,7 +103,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRe
         else:
             pos += 1
         element = FeatureUpdateKey(b_feature, b_max_version_level, b_allow_downgrade, b_upgrade_type)
-        a_feature_updates_append(element)
+        append_a(element)
     if version >= 1:
         a_validate_only = buf[pos] != 0
         pos += 1
@@ -121,26 +121,26 @@ def _write_flexible(value: UpdateFeaturesRequest, out: bytearray, version: int) 
     if not (version >= 1) and value.validate_only:
         raise absent("validate_only", version)
     out += _i.pack(value.timeout_ms)
-    a_value = value.feature_updates
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        if not (version <= 0) and b_item.allow_downgrade:
+    value_a = value.feature_updates
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        if not (version <= 0) and item_b.allow_downgrade:
             raise absent("allow_downgrade", version)
-        if not (version >= 1) and b_item.upgrade_type != 1:
+        if not (version >= 1) and item_b.upgrade_type != 1:
             raise absent("upgrade_type", version)
-        b_value = b_item.feature
-        encoded = b_value.encode()
+        value_b = item_b.feature
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _h.pack(b_item.max_version_level)
+        out += _h.pack(item_b.max_version_level)
         if version <= 0:
-            out += _t.pack(b_item.allow_downgrade)
+            out += _t.pack(item_b.allow_downgrade)
         if version >= 1:
-            out += _b.pack(b_item.upgrade_type)
+            out += _b.pack(item_b.upgrade_type)
         out.append(0)
     if version >= 1:
         out += _t.pack(value.validate_only)

@@ -81,12 +81,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRe
     else:
         a_error_message, pos = read_compact_text(buf, pos)
     if version <= 1:
-        a_count, pos = read_compact_count(buf, pos)
-        if a_count < 0:
+        count_a, pos = read_compact_count(buf, pos)
+        if count_a < 0:
             raise refuse_null("results", pos)
         a_results = []
-        a_results_append = a_results.append
-        for _ in range(a_count):
+        append_a = a_results.append
+        for _ in range(count_a):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -111,7 +111,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRe
             else:
                 pos += 1
             element = UpdatableFeatureResult(b_feature, b_error_code, b_error_message)
-            a_results_append(element)
+            append_a(element)
     else:
         a_results = ()
     if buf[pos]:
@@ -124,11 +124,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRe
 
 def _write_flexible(value: UpdateFeaturesResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_value = value.error_message
-    if a_value is None:
+    value_a = value.error_message
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -136,23 +136,23 @@ def _write_flexible(value: UpdateFeaturesResponse, out: bytearray, version: int)
             out += varint(size)
         out += encoded
     if version <= 1:
-        a_value = value.results
-        out += varint(len(a_value) + 1)
-        for b_item in a_value:
-            b_value = b_item.feature
-            encoded = b_value.encode()
+        value_a = value.results
+        out += varint(len(value_a) + 1)
+        for item_b in value_a:
+            value_b = item_b.feature
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _h.pack(b_item.error_code)
-            b_value = b_item.error_message
-            if b_value is None:
+            out += _h.pack(item_b.error_code)
+            value_b = item_b.error_message
+            if value_b is None:
                 out.append(0)
             else:
-                encoded = b_value.encode()
+                encoded = value_b.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

@@ -70,14 +70,14 @@ class UpdateRaftVoterRequest(RootMessage):
         voter_id: int = 0,  # versions 0+
         voter_directory_id: bytes = ZERO_UUID,  # versions 0+
         listeners: Sequence[Listener] = (),  # versions 0+
-        kraft_version_feature: KRaftVersionFeature | None = None,  # versions 0+
+        kraft_version_feature: KRaftVersionFeature = KRaftVersionFeature(),  # versions 0+
     ) -> None:
         self.cluster_id = cluster_id
         self.current_leader_epoch = current_leader_epoch
         self.voter_id = voter_id
         self.voter_directory_id = voter_directory_id
         self.listeners = listeners
-        self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
+        self.kraft_version_feature = kraft_version_feature
 
     @classmethod
     def read(cls, buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterRequest, int]:
@@ -100,12 +100,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterR
         a_cluster_id, pos = read_compact_text(buf, pos)
     a_current_leader_epoch, a_voter_id, a_voter_directory_id = _iiu.unpack_from(buf, pos)
     pos += 24
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("listeners", pos)
     a_listeners = []
-    a_listeners_append = a_listeners.append
-    for _ in range(a_count):
+    append_a = a_listeners.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -127,7 +127,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterR
         else:
             pos += 1
         element = Listener(b_name, b_host, b_port)
-        a_listeners_append(element)
+        append_a(element)
     b_min_supported_version, b_max_supported_version = _hh.unpack_from(buf, pos)
     pos += 4
     if buf[pos]:
@@ -144,11 +144,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterR
 
 
 def _write_flexible(value: UpdateRaftVoterRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -156,26 +156,26 @@ def _write_flexible(value: UpdateRaftVoterRequest, out: bytearray, version: int)
             out += varint(size)
         out += encoded
     out += _iiu.pack(value.current_leader_epoch, value.voter_id, value.voter_directory_id)
-    a_value = value.listeners
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.name
-        encoded = b_value.encode()
+    value_a = value.listeners
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.host
-        encoded = b_value.encode()
+        value_b = item_b.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(b_item.port)
-    a_value = value.kraft_version_feature
-    out += _hhx.pack(a_value.min_supported_version, a_value.max_supported_version)
+        out += _Hx.pack(item_b.port)
+    value_a = value.kraft_version_feature
+    out += _hhx.pack(value_a.min_supported_version, value_a.max_supported_version)
     out.append(0)

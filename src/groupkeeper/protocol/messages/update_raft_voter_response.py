@@ -55,11 +55,11 @@ class UpdateRaftVoterResponse(RootMessage):
         self,
         throttle_time_ms: int = 0,  # versions 0+
         error_code: int = 0,  # versions 0+
-        current_leader: CurrentLeader | None = None,  # versions 0+
+        current_leader: CurrentLeader = CurrentLeader(),  # versions 0+
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
-        self.current_leader = CurrentLeader() if current_leader is None else current_leader
+        self.current_leader = current_leader
 
     @classmethod
     def read(cls, buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterResponse, int]:
@@ -73,12 +73,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterR
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
     a_current_leader = CurrentLeader()
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0:
+        end_a = pos + size
+        if tag_a == 0:
             b_leader_id, b_leader_epoch = _ii.unpack_from(buf, pos)
             pos += 8
             size = buf[pos]
@@ -96,31 +96,31 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterR
                 pos += 1
             a_current_leader = CurrentLeader(b_leader_id, b_leader_epoch, b_host, b_port)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = UpdateRaftVoterResponse(a_throttle_time_ms, a_error_code, a_current_leader)
     return value, pos
 
 
 def _write_flexible(value: UpdateRaftVoterResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    a_tags = []
+    tags_a = []
     if value.current_leader != CurrentLeader():
-        a_field = bytearray()
-        a_value = value.current_leader
-        a_field += _ii.pack(a_value.leader_id, a_value.leader_epoch)
-        b_value = a_value.host
-        encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.current_leader
+        field_a += _ii.pack(value_a.leader_id, value_a.leader_epoch)
+        value_b = value_a.host
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
-            a_field.append(size)
+            field_a.append(size)
         else:
-            a_field += varint(size)
-        a_field += encoded
-        a_field += _ix.pack(a_value.port)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+            field_a += varint(size)
+        field_a += encoded
+        field_a += _ix.pack(value_a.port)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

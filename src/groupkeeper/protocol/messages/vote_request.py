@@ -108,12 +108,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
         pos += 4
     else:
         a_voter_id = -1
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -121,12 +121,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_replica_epoch, c_replica_id = _iii.unpack_from(buf, pos)
             pos += 12
             if version >= 1:
@@ -147,13 +147,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_replica_epoch, c_replica_id, c_replica_directory_id, c_voter_directory_id, c_last_offset_epoch, c_last_offset, c_pre_vote)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -163,11 +163,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
 
 
 def _write_flexible(value: VoteRequest, out: bytearray, version: int) -> None:
-    a_value = value.cluster_id
-    if a_value is None:
+    value_a = value.cluster_id
+    if value_a is None:
         out.append(0)
     else:
-        encoded = a_value.encode()
+        encoded = value_a.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -176,28 +176,28 @@ def _write_flexible(value: VoteRequest, out: bytearray, version: int) -> None:
         out += encoded
     if version >= 1:
         out += _i.pack(value.voter_id)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            if not (version >= 2) and c_item.pre_vote:
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            if not (version >= 2) and item_c.pre_vote:
                 raise absent("pre_vote", version)
-            out += _iii.pack(c_item.partition_index, c_item.replica_epoch, c_item.replica_id)
+            out += _iii.pack(item_c.partition_index, item_c.replica_epoch, item_c.replica_id)
             if version >= 1:
-                out += _uu.pack(c_item.replica_directory_id, c_item.voter_directory_id)
-            out += _iq.pack(c_item.last_offset_epoch, c_item.last_offset)
+                out += _uu.pack(item_c.replica_directory_id, item_c.voter_directory_id)
+            out += _iq.pack(item_c.last_offset_epoch, item_c.last_offset)
             if version >= 2:
-                out += _t.pack(c_item.pre_vote)
+                out += _t.pack(item_c.pre_vote)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -106,12 +106,12 @@ class VoteResponse(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         size = buf[pos]
         if 0 < size < 128:
             end = pos + size
@@ -119,12 +119,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteResponse, in
             pos = end
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_vote_granted = _ihiit.unpack_from(buf, pos)
             pos += 15
             if buf[pos]:
@@ -132,26 +132,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteResponse, in
             else:
                 pos += 1
             element = PartitionData(c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_vote_granted)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = TopicData(b_topic_name, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     a_node_endpoints = ()
-    a_tags, pos = read_tag_count(buf, pos)
-    for _ in range(a_tags):
-        a_tag, pos = read_varint(buf, pos)
+    tags_a, pos = read_tag_count(buf, pos)
+    for _ in range(tags_a):
+        tag_a, pos = read_varint(buf, pos)
         size, pos = read_varint(buf, pos)
-        a_end = pos + size
-        if a_tag == 0 and version >= 1:
-            a_count, pos = read_compact_count(buf, pos)
-            if a_count < 0:
+        end_a = pos + size
+        if tag_a == 0 and version >= 1:
+            count_a, pos = read_compact_count(buf, pos)
+            if count_a < 0:
                 raise refuse_null("node_endpoints", pos)
             a_node_endpoints = []
-            a_node_endpoints_append = a_node_endpoints.append
-            for _ in range(a_count):
+            append_a = a_node_endpoints.append
+            for _ in range(count_a):
                 (b_node_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 size = buf[pos]
@@ -168,11 +168,11 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteResponse, in
                 else:
                     pos += 1
                 element = NodeEndpoint(b_node_id, b_host, b_port)
-                a_node_endpoints_append(element)
+                append_a(element)
         else:
-            pos = a_end
-        if pos != a_end:
-            raise refuse_tag(a_tag)
+            pos = end_a
+        if pos != end_a:
+            raise refuse_tag(tag_a)
     value = VoteResponse(a_error_code, a_topics, a_node_endpoints)
     return value, pos
 
@@ -181,40 +181,40 @@ def _write_flexible(value: VoteResponse, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.node_endpoints:
         raise absent("node_endpoints", version)
     out += _h.pack(value.error_code)
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        b_value = b_item.topic_name
-        encoded = b_value.encode()
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        value_b = item_b.topic_name
+        encoded = value_b.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _ihiitx.pack(c_item.partition_index, c_item.error_code, c_item.leader_id, c_item.leader_epoch, c_item.vote_granted)
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _ihiitx.pack(item_c.partition_index, item_c.error_code, item_c.leader_id, item_c.leader_epoch, item_c.vote_granted)
         out.append(0)
-    a_tags = []
+    tags_a = []
     if version >= 1 and value.node_endpoints:
-        a_field = bytearray()
-        a_value = value.node_endpoints
-        a_field += varint(len(a_value) + 1)
-        for b_item in a_value:
-            a_field += _i.pack(b_item.node_id)
-            b_value = b_item.host
-            encoded = b_value.encode()
+        field_a = bytearray()
+        value_a = value.node_endpoints
+        field_a += varint(len(value_a) + 1)
+        for item_b in value_a:
+            field_a += _i.pack(item_b.node_id)
+            value_b = item_b.host
+            encoded = value_b.encode()
             size = len(encoded) + 1
             if size < 128:
-                a_field.append(size)
+                field_a.append(size)
             else:
-                a_field += varint(size)
-            a_field += encoded
-            a_field += _Hx.pack(b_item.port)
-        a_tags.append((0, a_field))
-    out += varint(len(a_tags))
-    for a_tag, a_field in a_tags:
-        out += varint(a_tag) + varint(len(a_field))
-        out += a_field
+                field_a += varint(size)
+            field_a += encoded
+            field_a += _Hx.pack(item_b.port)
+        tags_a.append((0, field_a))
+    out += varint(len(tags_a))
+    for tag_a, field_a in tags_a:
+        out += varint(tag_a) + varint(len(field_a))
+        out += field_a

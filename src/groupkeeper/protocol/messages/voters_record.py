@@ -62,12 +62,12 @@ class Voter(Message):
         voter_id: int = 0,  # versions 0+
         voter_directory_id: bytes = ZERO_UUID,  # versions 0+
         endpoints: Sequence[Endpoint] = (),  # versions 0+
-        kraft_version_feature: KRaftVersionFeature | None = None,  # versions 0+
+        kraft_version_feature: KRaftVersionFeature = KRaftVersionFeature(),  # versions 0+
     ) -> None:
         self.voter_id = voter_id
         self.voter_directory_id = voter_directory_id
         self.endpoints = endpoints
-        self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
+        self.kraft_version_feature = kraft_version_feature
 
 
 class VotersRecord(RootMessage):
@@ -98,20 +98,20 @@ class VotersRecord(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VotersRecord, int]:
     (a_version,) = _h.unpack_from(buf, pos)
     pos += 2
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("voters", pos)
     a_voters = []
-    a_voters_append = a_voters.append
-    for _ in range(a_count):
+    append_a = a_voters.append
+    for _ in range(count_a):
         b_voter_id, b_voter_directory_id = _iu.unpack_from(buf, pos)
         pos += 20
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("endpoints", pos)
         b_endpoints = []
-        b_endpoints_append = b_endpoints.append
-        for _ in range(b_count):
+        append_b = b_endpoints.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -133,7 +133,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VotersRecord, in
             else:
                 pos += 1
             element = Endpoint(c_name, c_host, c_port)
-            b_endpoints_append(element)
+            append_b(element)
         c_min_supported_version, c_max_supported_version = _hh.unpack_from(buf, pos)
         pos += 4
         if buf[pos]:
@@ -146,7 +146,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VotersRecord, in
         else:
             pos += 1
         element = Voter(b_voter_id, b_voter_directory_id, b_endpoints, b_kraft_version_feature)
-        a_voters_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -157,31 +157,31 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VotersRecord, in
 
 def _write_flexible(value: VotersRecord, out: bytearray, version: int) -> None:
     out += _h.pack(value.version)
-    a_value = value.voters
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _iu.pack(b_item.voter_id, b_item.voter_directory_id)
-        b_value = b_item.endpoints
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+    value_a = value.voters
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _iu.pack(item_b.voter_id, item_b.voter_directory_id)
+        value_b = item_b.endpoints
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.host
-            encoded = c_value.encode()
+            value_c = item_c.host
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _Hx.pack(c_item.port)
-        b_value = b_item.kraft_version_feature
-        out += _hhx.pack(b_value.min_supported_version, b_value.max_supported_version)
+            out += _Hx.pack(item_c.port)
+        value_b = item_b.kraft_version_feature
+        out += _hhx.pack(value_b.min_supported_version, value_b.max_supported_version)
         out.append(0)
     out.append(0)

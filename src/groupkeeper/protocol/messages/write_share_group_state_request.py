@@ -108,20 +108,20 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteShareGroupS
         pos = end
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("topics", pos)
     a_topics = []
-    a_topics_append = a_topics.append
-    for _ in range(a_count):
+    append_a = a_topics.append
+    for _ in range(count_a):
         b_topic_id = buf[pos : pos + 16]
         pos += 16
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("partitions", pos)
         b_partitions = []
-        b_partitions_append = b_partitions.append
-        for _ in range(b_count):
+        append_b = b_partitions.append
+        for _ in range(count_b):
             c_partition, c_state_epoch, c_leader_epoch, c_start_offset = _iiiq.unpack_from(buf, pos)
             pos += 20
             if version >= 1:
@@ -129,12 +129,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteShareGroupS
                 pos += 4
             else:
                 c_delivery_complete_count = -1
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("state_batches", pos)
             c_state_batches = []
-            c_state_batches_append = c_state_batches.append
-            for _ in range(c_count):
+            append_c = c_state_batches.append
+            for _ in range(count_c):
                 d_first_offset, d_last_offset, d_delivery_state, d_delivery_count = _qqbh.unpack_from(buf, pos)
                 pos += 19
                 if buf[pos]:
@@ -142,19 +142,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteShareGroupS
                 else:
                     pos += 1
                 element = StateBatch(d_first_offset, d_last_offset, d_delivery_state, d_delivery_count)
-                c_state_batches_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = PartitionData(c_partition, c_state_epoch, c_leader_epoch, c_start_offset, c_delivery_complete_count, c_state_batches)
-            b_partitions_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = WriteStateData(b_topic_id, b_partitions)
-        a_topics_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -164,28 +164,28 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteShareGroupS
 
 
 def _write_flexible(value: WriteShareGroupStateRequest, out: bytearray, version: int) -> None:
-    a_value = value.group_id
-    encoded = a_value.encode()
+    value_a = value.group_id
+    encoded = value_a.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    a_value = value.topics
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += b_item.topic_id
-        b_value = b_item.partitions
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            out += _iiiq.pack(c_item.partition, c_item.state_epoch, c_item.leader_epoch, c_item.start_offset)
+    value_a = value.topics
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += item_b.topic_id
+        value_b = item_b.partitions
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            out += _iiiq.pack(item_c.partition, item_c.state_epoch, item_c.leader_epoch, item_c.start_offset)
             if version >= 1:
-                out += _i.pack(c_item.delivery_complete_count)
-            c_value = c_item.state_batches
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _qqbhx.pack(d_item.first_offset, d_item.last_offset, d_item.delivery_state, d_item.delivery_count)
+                out += _i.pack(item_c.delivery_complete_count)
+            value_c = item_c.state_batches
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _qqbhx.pack(item_d.first_offset, item_d.last_offset, item_d.delivery_state, item_d.delivery_count)
             out.append(0)
         out.append(0)
     out.append(0)

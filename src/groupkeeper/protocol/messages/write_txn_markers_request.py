@@ -83,20 +83,20 @@ class WriteTxnMarkersRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersRequest, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("markers", pos)
     a_markers = []
-    a_markers_append = a_markers.append
-    for _ in range(a_count):
+    append_a = a_markers.append
+    for _ in range(count_a):
         b_producer_id, b_producer_epoch, b_transaction_result = _qht.unpack_from(buf, pos)
         pos += 11
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -104,16 +104,16 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
                 pos = end
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partition_indexes", pos)
-            c_partition_indexes, pos = read_numbers(buf, pos, c_count, "i", 4)
+            c_partition_indexes, pos = read_numbers(buf, pos, count_c, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = WritableTxnMarkerTopic(c_name, c_partition_indexes)
-            b_topics_append(element)
+            append_b(element)
         (b_coordinator_epoch,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 2:
@@ -126,7 +126,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
         else:
             pos += 1
         element = WritableTxnMarker(b_producer_id, b_producer_epoch, b_transaction_result, b_topics, b_coordinator_epoch, b_transaction_version)
-        a_markers_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -136,27 +136,27 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
 
 
 def _write_flexible(value: WriteTxnMarkersRequest, out: bytearray, version: int) -> None:
-    a_value = value.markers
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _qht.pack(b_item.producer_id, b_item.producer_epoch, b_item.transaction_result)
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+    value_a = value.markers
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _qht.pack(item_b.producer_id, item_b.producer_epoch, item_b.transaction_result)
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.partition_indexes
-            out += varint(len(c_value) + 1)
-            write_numbers(out, c_value, "i")
+            value_c = item_c.partition_indexes
+            out += varint(len(value_c) + 1)
+            write_numbers(out, value_c, "i")
             out.append(0)
-        out += _i.pack(b_item.coordinator_epoch)
+        out += _i.pack(item_b.coordinator_epoch)
         if version >= 2:
-            out += _b.pack(b_item.transaction_version)
+            out += _b.pack(item_b.transaction_version)
         out.append(0)
     out.append(0)

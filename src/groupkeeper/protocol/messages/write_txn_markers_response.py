@@ -85,20 +85,20 @@ class WriteTxnMarkersResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersResponse, int]:
-    a_count, pos = read_compact_count(buf, pos)
-    if a_count < 0:
+    count_a, pos = read_compact_count(buf, pos)
+    if count_a < 0:
         raise refuse_null("markers", pos)
     a_markers = []
-    a_markers_append = a_markers.append
-    for _ in range(a_count):
+    append_a = a_markers.append
+    for _ in range(count_a):
         (b_producer_id,) = _q.unpack_from(buf, pos)
         pos += 8
-        b_count, pos = read_compact_count(buf, pos)
-        if b_count < 0:
+        count_b, pos = read_compact_count(buf, pos)
+        if count_b < 0:
             raise refuse_null("topics", pos)
         b_topics = []
-        b_topics_append = b_topics.append
-        for _ in range(b_count):
+        append_b = b_topics.append
+        for _ in range(count_b):
             size = buf[pos]
             if 0 < size < 128:
                 end = pos + size
@@ -106,12 +106,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
                 pos = end
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            c_count, pos = read_compact_count(buf, pos)
-            if c_count < 0:
+            count_c, pos = read_compact_count(buf, pos)
+            if count_c < 0:
                 raise refuse_null("partitions", pos)
             c_partitions = []
-            c_partitions_append = c_partitions.append
-            for _ in range(c_count):
+            append_c = c_partitions.append
+            for _ in range(count_c):
                 d_partition_index, d_error_code = _ih.unpack_from(buf, pos)
                 pos += 6
                 if buf[pos]:
@@ -119,19 +119,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
                 else:
                     pos += 1
                 element = WritableTxnMarkerPartitionResult(d_partition_index, d_error_code)
-                c_partitions_append(element)
+                append_c(element)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             element = WritableTxnMarkerTopicResult(c_name, c_partitions)
-            b_topics_append(element)
+            append_b(element)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         element = WritableTxnMarkerResult(b_producer_id, b_topics)
-        a_markers_append(element)
+        append_a(element)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
@@ -141,25 +141,25 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
 
 
 def _write_flexible(value: WriteTxnMarkersResponse, out: bytearray, version: int) -> None:
-    a_value = value.markers
-    out += varint(len(a_value) + 1)
-    for b_item in a_value:
-        out += _q.pack(b_item.producer_id)
-        b_value = b_item.topics
-        out += varint(len(b_value) + 1)
-        for c_item in b_value:
-            c_value = c_item.name
-            encoded = c_value.encode()
+    value_a = value.markers
+    out += varint(len(value_a) + 1)
+    for item_b in value_a:
+        out += _q.pack(item_b.producer_id)
+        value_b = item_b.topics
+        out += varint(len(value_b) + 1)
+        for item_c in value_b:
+            value_c = item_c.name
+            encoded = value_c.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            c_value = c_item.partitions
-            out += varint(len(c_value) + 1)
-            for d_item in c_value:
-                out += _ihx.pack(d_item.partition_index, d_item.error_code)
+            value_c = item_c.partitions
+            out += varint(len(value_c) + 1)
+            for item_d in value_c:
+                out += _ihx.pack(item_d.partition_index, item_d.error_code)
             out.append(0)
         out.append(0)
     out.append(0)
