@@ -1,0 +1,214 @@
+"""A shell around one coordinator without a broker: an in-memory log of bytes, a clock that is told the time, timers.
+
+It does the six steps that `groupkeeper.coordinator.result` describes, and nothing else. The log holds encoded records
+and a restart decodes them, so what does not survive its own encoding shows after a restart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from groupkeeper.coordinator.coordinator import Coordinator
+from groupkeeper.coordinator.result import Call, Meter, Parked, Record, Result
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.timers import Arm, TimerKey
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
+from groupkeeper.protocol.primitives import Message
+
+NO_PRODUCER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A record as bytes; `producer_id` is −1 unless it belongs to a transaction."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+    producer_id: int = NO_PRODUCER
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The end of a transaction."""
+
+    offset: int
+    producer_id: int
+    is_commit: bool
+
+
+class MemoryLog:
+    """What a restart finds. Offsets have gaps after compaction, as in Kafka."""
+
+    def __init__(self) -> None:
+        self.entries: list[LogRecord | Marker] = []
+        self.end_offset = 0
+
+    def append(self, record: Record, producer_id: int = NO_PRODUCER) -> LogRecord:
+        key, value = encode_record(record)
+        entry = LogRecord(self.end_offset, key, value, producer_id)
+        self.entries.append(entry)
+        self.end_offset += 1
+        return entry
+
+    def append_marker(self, producer_id: int, *, is_commit: bool) -> Marker:
+        marker = Marker(self.end_offset, producer_id, is_commit)
+        self.entries.append(marker)
+        self.end_offset += 1
+        return marker
+
+    def compact(self, *, from_offset: int = 0, to_offset: int | None = None, keep_tombstones: bool = True) -> None:
+        """Drops every record of [from, to) that a later one of the same key replaces. Records of transactions and
+        markers stay, as they do in Kafka until the transaction is long over. Tombstones go too, unless kept.
+        """
+        end = self.end_offset if to_offset is None else to_offset
+        plain = [entry for entry in self.entries if isinstance(entry, LogRecord) and entry.producer_id == NO_PRODUCER]
+        last_offset_by_key = {entry.key: entry.offset for entry in plain}
+
+        def stays(entry: LogRecord | Marker) -> bool:
+            if isinstance(entry, Marker) or entry.producer_id != NO_PRODUCER:
+                return True
+            if not from_offset <= entry.offset < end:
+                return True
+            if last_offset_by_key[entry.key] != entry.offset:
+                return False
+            return keep_tombstones or entry.value is not None
+
+        self.entries = [entry for entry in self.entries if stays(entry)]
+
+
+def replayed(log: MemoryLog, settings: Settings) -> Coordinator:
+    """A coordinator as it is after loading the log, before its timers are armed."""
+    coordinator = Coordinator(settings)
+    for entry in log.entries:
+        if isinstance(entry, Marker):
+            coordinator.replay_end_transaction(entry.producer_id, is_commit=entry.is_commit)
+            continue
+        record = decode_record(entry.key, entry.value)
+        if not isinstance(record, UnknownRecord):
+            coordinator.replay(record, entry.offset, entry.producer_id)
+    return coordinator
+
+
+@dataclass(slots=True)
+class Observer:
+    """What the shell reports, in the order of the six steps."""
+
+    appended: Callable[[Record], None] = lambda record: None
+    answered: Callable[[int, Message], None] = lambda call_id, response: None
+    parked: Callable[[int], None] = lambda call_id: None
+    expired: Callable[[TimerKey], None] = lambda timer: None
+
+
+def _appends_work(_: tuple[Record, ...]) -> KafkaError | None:
+    return None
+
+
+@dataclass(slots=True)
+class MemoryShell:
+    """Drives a coordinator; see the module's text.
+
+    Attributes:
+        refuse_append: asked before records are appended; an error means that they are not, and is what clients get.
+        around: called with a function that computes a result; a test may look at the coordinator before and after.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    now_ms: int = 1_700_000_000_000
+    observer: Observer = field(default_factory=Observer)
+    refuse_append: Callable[[tuple[Record, ...]], KafkaError | None] = _appends_work
+    around: Callable[[Coordinator, Callable[[], Result]], Result] = lambda coordinator, compute: compute()
+    log: MemoryLog = field(default_factory=MemoryLog)
+    deadlines: dict[TimerKey, int] = field(default_factory=dict)
+    marks: Counter[Meter] = field(default_factory=Counter)
+    parked_calls: set[int] = field(default_factory=set)
+    make_coordinator: Callable[[MemoryLog, Settings], Coordinator] = replayed
+    coordinator: Coordinator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.load()
+
+    def load(self) -> None:
+        """Starts over from the log; parked calls are forgotten without an answer."""
+        self.deadlines.clear()
+        self.parked_calls.clear()
+        self.coordinator = self.make_coordinator(self.log, self.settings)
+        for result in self.coordinator.resume(self.now_ms):
+            self.carry_out(result, None)
+
+    def unload(self) -> None:
+        """The coordinator goes in good order: everybody parked is answered."""
+        self.carry_out(self.coordinator.unload(), None)
+
+    def call(self, call: Call) -> None:
+        self.carry_out(self._compute(lambda: self.coordinator.handle(call, self.now_ms)), call)
+
+    def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        self.carry_out(self._compute(lambda: self.coordinator.remove_topics(topic_ids)), None)
+
+    def next_deadline_ms(self) -> int | None:
+        return min(self.deadlines.values(), default=None)
+
+    def advance_to(self, time_ms: int) -> None:
+        """Lets timers run out in the order of their deadlines until the clock shows `time_ms`."""
+        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= time_ms:
+            self.now_ms = max(self.now_ms, deadline_ms)
+            timer = next(timer for timer, due_ms in self.deadlines.items() if due_ms == deadline_ms)
+            del self.deadlines[timer]
+            self.observer.expired(timer)
+            self.carry_out(self._compute(lambda timer=timer: self.coordinator.expire(timer, self.now_ms)), timer)
+        self.now_ms = max(self.now_ms, time_ms)
+
+    def carry_out(self, result: Result, cause: Call | TimerKey | None) -> None:
+        """The six steps."""
+        error = self.refuse_append(result.records) if result.records else None
+        if error is not None:
+            result = self._compute(lambda: self.coordinator.append_failed(cause, error, self.now_ms))
+            assert not result.records, "what follows a failed append must not need another one"
+        for record in result.records:
+            entry = self.log.append(record)
+            self.observer.appended(record)
+            self.coordinator.replay(record, entry.offset)
+        for change in result.soft:
+            self.coordinator.apply(change)
+        for timer in result.timers:
+            if isinstance(timer, Arm):
+                self.deadlines.pop(timer.timer, None)
+                self.deadlines[timer.timer] = self.now_ms + timer.after_ms
+            else:
+                self.deadlines.pop(timer.timer, None)
+        for meter, count in result.marks:
+            self.marks[meter] += count
+        self._send(result, cause)
+
+    def _compute(self, compute: Callable[[], Result]) -> Result:
+        return self.around(self.coordinator, compute)
+
+    def _send(self, result: Result, cause: Call | TimerKey | None) -> None:
+        for released in result.released:
+            assert released.call_id in self.parked_calls, f"call {released.call_id} is answered but was not parked"
+            self.parked_calls.remove(released.call_id)
+            self.observer.answered(released.call_id, released.response)
+        if not isinstance(cause, Call):
+            assert result.response is None, "an answer that nobody asked for"
+            return
+        assert result.response is not None, f"no answer to {cause.request}"
+        if isinstance(result.response, Parked):
+            self.parked_calls.add(cause.call_id)
+            self.observer.parked(cause.call_id)
+        else:
+            self.observer.answered(cause.call_id, result.response)
+
+    def write_transactional(self, record: Record, producer_id: int) -> None:
+        """Puts a record of a transaction into the log, as TxnOffsetCommit does."""
+        entry = self.log.append(record, producer_id)
+        self.observer.appended(record)
+        self.coordinator.replay(record, entry.offset, producer_id)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Writes a marker."""
+        self.log.append_marker(producer_id, is_commit=is_commit)
+        self.coordinator.replay_end_transaction(producer_id, is_commit=is_commit)
