@@ -95,6 +95,7 @@ def _merge(
     protocol_types: frozenset[str] | None,
 ) -> None:
     coordinators = cluster.coordinators
+    new = tuple.__new__  # the constructors of named tuples take three times as long
     states: dict[str, GroupState | None] = {"": None}
     types: dict[str, GroupType | None] = {"": None}
     for group in answer.groups:
@@ -106,6 +107,7 @@ def _merge(
         if group.group_type not in types:
             types[group.group_type] = GroupType.parse(group.group_type)
         group_id = group.group_id
-        groups[group_id] = GroupListing(group_id, protocol_type, states[group.group_state], types[group.group_type])
+        state, kind = states[group.group_state], types[group.group_type]
+        groups[group_id] = new(GroupListing, (group_id, protocol_type, state, kind))
         # Only the coordinator lists a group: no need to look it up later.
         coordinators[group_id] = node.id

@@ -36,6 +36,9 @@ _COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {
 _PARTITION_CODES_OF_V1 = (0, 3, 29)
 """In OffsetFetch version 1 any other code on a partition is an error of the whole group (K88-30)."""
 
+Interned = dict[str, dict[int, TopicPartition]]
+"""Groups mostly have the same partitions: one object for each, by topic and index, is faster and half the memory."""
+
 Wanted = Mapping[str, list[TopicPartition] | None]
 GroupOffsets = Batch[TopicPartition, OffsetAndMetadata | None]
 
@@ -49,15 +52,19 @@ async def list_consumer_group_offsets(
     """Admin.list_consumer_group_offsets."""
     deadline = cluster.deadline("listConsumerGroupOffsets", timeout_ms)
     wanted = {group_id: None if tps is None else list(dict.fromkeys(tps)) for group_id, tps in groups.items()}
+    interned: Interned = {}
+
+    async def fetch(peer: Peer, group_ids: list[str]) -> dict[str, GroupOffsets | Failure]:
+        some = {group_id: wanted[group_id] for group_id in group_ids}
+        return await _fetch(peer, some, require_stable, deadline, interned)
 
     async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, GroupOffsets | Failure]:
         try:
-            return await _fetch(peer, {group_id: wanted[group_id] for group_id in group_ids}, require_stable, deadline)
+            return await fetch(peer, group_ids)
         except UnsupportedBatching:
 
             async def ask_one(group_id: str) -> GroupOffsets | Failure:
-                one = await _fetch(peer, {group_id: wanted[group_id]}, require_stable, deadline)
-                return one[group_id]
+                return (await fetch(peer, [group_id]))[group_id]
 
             return dict(await one_by_one(group_ids, ask_one))
 
@@ -65,7 +72,7 @@ async def list_consumer_group_offsets(
 
 
 async def _fetch(
-    peer: Peer, wanted: Wanted, require_stable: bool, deadline: Deadline
+    peer: Peer, wanted: Wanted, require_stable: bool, deadline: Deadline, interned: Interned
 ) -> dict[str, GroupOffsets | Failure]:
     answer = await peer.ask(
         OffsetFetchRequest,
@@ -79,12 +86,12 @@ async def _fetch(
         if group.error_code:
             results[group.group_id] = error_for(group.error_code)
         elif group.group_id in wanted:
-            results[group.group_id] = _offsets(group.topics, wanted[group.group_id])
+            results[group.group_id] = _offsets(group.topics, wanted[group.group_id], interned)
     if not answer.groups and len(wanted) == 1:
         # Below version 8: one group, whose error before version 2 is found on its partitions only.
         [(group_id, partitions)] = wanted.items()
         code = answer.error_code or _group_code_of_v1(answer)
-        results[group_id] = error_for(code) if code else _offsets(answer.topics, partitions)
+        results[group_id] = error_for(code) if code else _offsets(answer.topics, partitions, interned)
     return results
 
 
@@ -128,27 +135,34 @@ def _group_code_of_v1(answer: OffsetFetchResponse) -> int:
 
 
 def _offsets(
-    topics: Iterable[OffsetFetchResponseTopics | OffsetFetchResponseTopic], wanted: list[TopicPartition] | None
+    topics: Iterable[OffsetFetchResponseTopics | OffsetFetchResponseTopic],
+    wanted: list[TopicPartition] | None,
+    interned: Interned,
 ) -> GroupOffsets:
     offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     failed: dict[TopicPartition, Failure] = {}
+    new = tuple.__new__  # the constructors of named tuples take three times as long, and this runs for every offset
     for topic in topics:
         name = topic.name
+        known = interned.get(name)
+        if known is None:
+            known = interned[name] = {}
         for partition in topic.partitions:
-            tp = TopicPartition(name, partition.partition_index)
+            index = partition.partition_index
+            tp = known.get(index)
+            if tp is None:
+                tp = known[index] = TopicPartition(name, index)
+            offset = partition.committed_offset
             if partition.error_code:
                 failed[tp] = error_for(partition.error_code)
-            elif partition.committed_offset < 0:
+            elif offset < 0:
                 offsets[tp] = None
             else:
                 epoch = partition.committed_leader_epoch
-                offsets[tp] = OffsetAndMetadata(
-                    partition.committed_offset, None if epoch < 0 else epoch, partition.metadata or ""
-                )
-    if wanted is not None:
-        for tp in wanted:
-            if tp not in offsets and tp not in failed:
-                failed[tp] = MissingResult(f"the answer has no offset of {tp}")
+                offsets[tp] = new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, partition.metadata or ""))
+    for tp in wanted or ():
+        if tp not in offsets and tp not in failed:
+            failed[tp] = MissingResult(f"the answer has no offset of {tp}")
     return Batch(offsets, failed)
 
 
