@@ -29,6 +29,7 @@ from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 
@@ -82,6 +83,8 @@ class Coordinator:
                 return views.describe_groups(self._state, call, request)
             case ConsumerGroupDescribeRequest() as request:
                 return views.describe_consumer_groups(self._state, request)
+            case ShareGroupDescribeRequest() as request:
+                return views.describe_share_groups(self._state, request)
             case DeleteGroupsRequest() as request:
                 return views.delete_groups(self._state, request)
         raise AssertionError(f"no group request: {type(call.request).__name__}")

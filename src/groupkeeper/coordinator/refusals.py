@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages import consumer_group_describe_response, describe_groups_response
+from groupkeeper.protocol.messages import (
+    consumer_group_describe_response,
+    describe_groups_response,
+    share_group_describe_response,
+)
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -27,6 +31,7 @@ from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequ
 from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
@@ -84,6 +89,10 @@ def _refuse_listing(request: Message, error: KafkaError) -> Message:
             return consumer_group_describe_response.ConsumerGroupDescribeResponse(
                 groups=[consumer_describe_failure(group_id, error) for group_id in request.group_ids]
             )
+        case ShareGroupDescribeRequest():
+            return share_group_describe_response.ShareGroupDescribeResponse(
+                groups=[share_describe_failure(group_id, error) for group_id in request.group_ids]
+            )
     raise AssertionError(f"no group request: {type(request).__name__}")
 
 
@@ -105,3 +114,9 @@ def consumer_describe_failure(group_id: str, error: KafkaError) -> consumer_grou
     return consumer_group_describe_response.DescribedGroup(
         error_code=error.code, error_message=message, group_id=group_id
     )
+
+
+def share_describe_failure(group_id: str, error: KafkaError) -> share_group_describe_response.DescribedGroup:
+    """One group's failure in ShareGroupDescribe."""
+    message = error.message if error.message != error.text else None
+    return share_group_describe_response.DescribedGroup(error_code=error.code, error_message=message, group_id=group_id)

@@ -6,12 +6,12 @@ from groupkeeper.coordinator.classic_group import ClassicGroup, Member
 from groupkeeper.coordinator.classic_record import group_tombstone
 from groupkeeper.coordinator.group_state import GroupState, GroupType
 from groupkeeper.coordinator.offsets import all_offset_tombstones
-from groupkeeper.coordinator.refusals import consumer_describe_failure, describe_failure
+from groupkeeper.coordinator.refusals import consumer_describe_failure, describe_failure, share_describe_failure
 from groupkeeper.coordinator.result import Call, Record, Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.timers import Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, InvalidGroupId, NonEmptyGroup
-from groupkeeper.protocol.messages import consumer_group_describe_response
+from groupkeeper.protocol.messages import consumer_group_describe_response, share_group_describe_response
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -23,6 +23,7 @@ from groupkeeper.protocol.messages.describe_groups_response import (
 )
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 
 FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 
@@ -93,6 +94,16 @@ def describe_consumer_groups(state: StateView, request: ConsumerGroupDescribeReq
         message = f"Group {group_id} is not a consumer group." if is_known else f"Group {group_id} not found."
         groups.append(consumer_describe_failure(group_id, GroupIdNotFound(message)))
     return Result(consumer_group_describe_response.ConsumerGroupDescribeResponse(groups=groups))
+
+
+def describe_share_groups(state: StateView, request: ShareGroupDescribeRequest) -> Result:
+    """Share groups; classic ones are not among them, and their describer asks here first to tell the types apart."""
+    groups = []
+    for group_id in request.group_ids:
+        is_known = group_id in state.groups
+        message = f"Group {group_id} is not a share group." if is_known else f"Group {group_id} not found."
+        groups.append(share_describe_failure(group_id, GroupIdNotFound(message) if group_id else InvalidGroupId()))
+    return Result(share_group_describe_response.ShareGroupDescribeResponse(groups=groups))
 
 
 def delete_groups(state: StateView, request: DeleteGroupsRequest) -> Result:

@@ -82,6 +82,7 @@ TABLE: dict[int, Api] = {
         (60, "describe_cluster", 0, 2),
         (69, "consumer_group_describe", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
+        (77, "share_group_describe", 1, 1),
     )
 }
 """Every served API by key."""
