@@ -22,7 +22,8 @@ from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.timing import Deadline
-from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
+from groupkeeper.protocol import consumer_protocol
+from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import GroupIdNotFound, error_for
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import (
@@ -31,22 +32,17 @@ from groupkeeper.protocol.messages.consumer_group_describe_response import (
     Member,
 )
 from groupkeeper.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
-from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
-from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_response import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
-from groupkeeper.protocol.primitives import RootMessage
 
 D = TypeVar("D")
-P = TypeVar("P", bound=RootMessage)
 
 _GROUPS_PER_REQUEST = 100
 
-_CONSUMER = "consumer"
 _NOT_OF_CONSUMER_TYPE = (69, 35)
 """GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: the group may be classic (K1099-38)."""
 
@@ -178,7 +174,7 @@ async def _describe_classic(
 
 
 def _as_consumer_group(group: DescribedGroup, coordinator: Node) -> ConsumerGroupDescription:
-    if group.protocol_type not in (_CONSUMER, ""):
+    if group.protocol_type not in (consumer_protocol.PROTOCOL_TYPE, ""):
         raise IllegalArgument(f"GroupId {group.group_id} is not a consumer group ({group.protocol_type}).")
     return ConsumerGroupDescription(
         group_id=group.group_id,
@@ -206,45 +202,36 @@ def _as_classic_group(group: DescribedGroup, coordinator: Node) -> ClassicGroupD
 
 def _classic_members(group: DescribedGroup) -> tuple[MemberDescription, ...]:
     # Other protocol types (Connect …) have blobs of other forms.
-    are_consumers = group.protocol_type in (_CONSUMER, "")
+    are_consumers = group.protocol_type in (consumer_protocol.PROTOCOL_TYPE, "")
     return tuple(_classic_member(member, are_consumers) for member in group.members)
 
 
 def _classic_member(member: DescribedGroupMember, is_consumer: bool) -> MemberDescription:
-    assignment: tuple[TopicPartition, ...] = ()
-    subscribed: tuple[str, ...] | None = None
-    if is_consumer:
-        decoded = _embedded(ConsumerProtocolAssignment, member.member_assignment)
-        if decoded is not None:
-            assignment = tuple(
-                TopicPartition(topic.topic, index)
-                for topic in decoded.assigned_partitions
-                for index in topic.partitions
-            )
-        subscription = _embedded(ConsumerProtocolSubscription, member.member_metadata)
-        subscribed = None if subscription is None else tuple(subscription.topics)
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        assignment=assignment,
-        subscribed_topics=subscribed,
+        assignment=_assignment(member.member_assignment) if is_consumer else (),
+        subscribed_topics=_subscribed_topics(member.member_metadata) if is_consumer else None,
         metadata=member.member_metadata,
         assignment_blob=member.member_assignment,
     )
 
 
-def _embedded(cls: type[P], blob: bytes) -> P | None:
-    """A blob of the embedded consumer protocol (GC-30); None when there is none or it can't be read.
-
-    One member's broken blob must not hide its group. Versions to come begin like the last one known.
-    """
-    if len(blob) < 2:
-        return None
-    version = int.from_bytes(blob[:2], "big", signed=True)
+def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
+    """What an assignment blob says; nothing when it can't be read: one member's blob must not hide its group."""
     try:
-        return decode_prefix(cls, blob, max(0, min(version, cls.MAX_VERSION)), 2)[0]
+        topics = consumer_protocol.decode_assignment(blob).assigned_partitions if blob else ()
+    except MalformedMessage:
+        return ()
+    return tuple(TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions)
+
+
+def _subscribed_topics(blob: bytes) -> tuple[str, ...] | None:
+    """The topics of a subscription blob; None when there is none, or it can't be read."""
+    try:
+        return tuple(consumer_protocol.decode_subscribed_topics(blob)) if blob else None
     except MalformedMessage:
         return None
 

@@ -74,12 +74,15 @@ async def list_consumer_group_offsets(
 async def _fetch(
     peer: Peer, wanted: Wanted, require_stable: bool, deadline: Deadline, interned: Interned
 ) -> dict[str, GroupOffsets | Failure]:
+    asked_in = 0
+
+    def build(version: int) -> OffsetFetchRequest:
+        nonlocal asked_in
+        asked_in = version
+        return _fetch_request(version, wanted, require_stable)
+
     answer = await peer.ask(
-        OffsetFetchRequest,
-        OffsetFetchResponse,
-        lambda version: _fetch_request(version, wanted, require_stable),
-        deadline,
-        max_version=_LAST_VERSION_WITH_NAMES,
+        OffsetFetchRequest, OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES
     )
     results: dict[str, GroupOffsets | Failure] = {}
     for group in answer.groups:
@@ -87,10 +90,9 @@ async def _fetch(
             results[group.group_id] = error_for(group.error_code)
         elif group.group_id in wanted:
             results[group.group_id] = _offsets(group.topics, wanted[group.group_id], interned)
-    if not answer.groups and len(wanted) == 1:
-        # Below version 8: one group, whose error before version 2 is found on its partitions only.
+    if asked_in < 8:
         [(group_id, partitions)] = wanted.items()
-        code = answer.error_code or _group_code_of_v1(answer)
+        code = _group_code_of_v1(answer) if asked_in < 2 else answer.error_code
         results[group_id] = error_for(code) if code else _offsets(answer.topics, partitions, interned)
     return results
 

@@ -1,0 +1,285 @@
+"""describe_consumer_groups with its fallback, and describe_classic_groups."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, in_turn
+
+from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
+from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.protocol.codec import encode
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.messages import consumer_group_describe_response as modern
+from groupkeeper.protocol.messages import describe_groups_response as classic
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
+from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.primitives import RootMessage
+
+SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(["t"]), 1)
+ASSIGNMENT = b"\x00\x01" + encode(ConsumerProtocolAssignment([AssignedTopic("t", [0, 2])]), 1)
+
+
+def described(*groups: modern.DescribedGroup) -> Handler:
+    """Answers ConsumerGroupDescribe: GROUP_ID_NOT_FOUND for groups not given."""
+    by_id = {group.group_id: group for group in groups}
+
+    def handle(message: ConsumerGroupDescribeRequest, version: int) -> RootMessage:
+        return modern.ConsumerGroupDescribeResponse(
+            groups=[
+                by_id.get(key) or modern.DescribedGroup(69, f"Group {key} is not a consumer group.", key)
+                for key in message.group_ids
+            ]
+        )
+
+    return handle
+
+
+def described_classic(*groups: classic.DescribedGroup) -> Handler:
+    """Answers DescribeGroups: what is missing is not found from version 6 on, and Dead before."""
+    by_id = {group.group_id: group for group in groups}
+
+    def handle(message: DescribeGroupsRequest, version: int) -> RootMessage:
+        def missing(key: str) -> classic.DescribedGroup:
+            if version >= 6:
+                return classic.DescribedGroup(69, f"Group {key} not found.", key, "Dead")
+            return classic.DescribedGroup(0, None, key, "Dead")
+
+        return classic.DescribeGroupsResponse(groups=[by_id.get(key) or missing(key) for key in message.groups])
+
+    return handle
+
+
+def classic_group(group_id: str, protocol_type: str, *members: classic.DescribedGroupMember) -> classic.DescribedGroup:
+    return classic.DescribedGroup(0, None, group_id, "Stable", protocol_type, "range", members)
+
+
+def consumer_group(group_id: str, *members: modern.Member) -> modern.DescribedGroup:
+    return modern.DescribedGroup(0, None, group_id, "Assigning", 5, 4, "uniform", members)
+
+
+def member(member_id: str, member_type: int) -> modern.Member:
+    return modern.Member(
+        member_id,
+        "static" if member_id == "m1" else None,
+        "rack",
+        5,
+        "client",
+        "/127.0.0.1",
+        ["t"],
+        "t.*" if member_id == "m1" else None,
+        modern.Assignment([modern.TopicPartitions(bytes(16), "t", [0, 1])]),
+        modern.Assignment([modern.TopicPartitions(bytes(16), "t", [1]), modern.TopicPartitions(bytes(16), "u", [0])]),
+        member_type,
+    )
+
+
+async def test_consumer_groups() -> None:
+    # K1099-30 … K1099-33
+    group = consumer_group("g", member("m1", 1), member("m2", 0), member("m3", -1))
+    async with (
+        ScriptedBroker(handlers={"ConsumerGroupDescribe": described(group)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        description = (await admin.describe_consumer_groups(["g"])).all()["g"]
+        assert broker.count("DescribeGroups") == 0
+    assert description.group_type is GroupType.CONSUMER
+    assert description.group_state is GroupState.ASSIGNING
+    assert (description.group_epoch, description.target_assignment_epoch) == (5, 4)
+    assert description.partition_assignor == "uniform"
+    assert not description.is_simple
+    assert description.coordinator.port == broker.port
+    assert description.authorized_operations is None
+    assert description.members[0] == MemberDescription(
+        member_id="m1",
+        instance_id="static",
+        client_id="client",
+        client_host="/127.0.0.1",
+        assignment=(TopicPartition("t", 0), TopicPartition("t", 1)),
+        target_assignment=(TopicPartition("t", 1), TopicPartition("u", 0)),
+        member_epoch=5,
+        upgraded=True,
+        rack_id="rack",
+        subscribed_topics=("t",),
+        subscribed_topic_regex="t.*",
+    )
+    assert [each.upgraded for each in description.members] == [True, False, None]
+
+
+async def test_version_0_has_no_member_type() -> None:
+    # K1099-90, K1099-05
+    group = consumer_group("g", member("m1", 1))
+    async with (
+        ScriptedBroker(
+            ranges={"ConsumerGroupDescribe": (0, 0)}, handlers={"ConsumerGroupDescribe": described(group)}
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        description = (await admin.describe_consumer_groups(["g"])).all()["g"]
+    assert [each.upgraded for each in description.members] == [None]
+    assert description.group_epoch == 5
+
+
+CLASSIC = classic_group(
+    "c",
+    "consumer",
+    classic.DescribedGroupMember("m1", "static", "client", "/127.0.0.1", SUBSCRIPTION, ASSIGNMENT),
+    classic.DescribedGroupMember("m2", None, "client", "/127.0.0.1", b"", b""),
+    classic.DescribedGroupMember("m3", None, "client", "/127.0.0.1", b"\x00\x01garbage", b"\x00\x01\xff\xff\xff"),
+    classic.DescribedGroupMember("m4", None, "client", "/127.0.0.1", b"\x00\x63" + SUBSCRIPTION[2:], ASSIGNMENT),
+)
+
+
+@pytest.mark.parametrize("code", [69, 35])
+async def test_falls_back_to_describe_groups(code: int) -> None:
+    # K1099-34, K1099-38, K1099-40
+    handlers = {
+        "ConsumerGroupDescribe": described(consumer_group("g"), modern.DescribedGroup(code, "no", "c")),
+        "DescribeGroups": described_classic(CLASSIC),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        descriptions = (await admin.describe_consumer_groups(["c", "g"])).all()
+        assert broker.asked("DescribeGroups") == [(6, DescribeGroupsRequest(["c"]))]
+    group = descriptions["c"]
+    assert list(descriptions) == ["c", "g"]
+    assert group.group_type is GroupType.CLASSIC
+    assert (group.group_epoch, group.target_assignment_epoch) == (None, None)
+    assert group.partition_assignor == "range"
+    assert not group.is_simple
+    first = group.members[0]
+    assert first.assignment == (TopicPartition("t", 0), TopicPartition("t", 2))
+    assert first.subscribed_topics == ("t",)
+    assert (first.target_assignment, first.member_epoch, first.upgraded) == (None, None, None)
+    assert first.instance_id == "static"
+    assert (first.metadata, first.assignment_blob) == (SUBSCRIPTION, ASSIGNMENT)
+    # What can't be read hides neither the member nor its group (GC-30).
+    assert [each.assignment for each in group.members[1:3]] == [(), ()]
+    assert [each.subscribed_topics for each in group.members] == [("t",), None, None, ("t",)]
+
+
+async def test_without_the_api_all_groups_are_described_as_classic() -> None:
+    # K1099-38, K1099-91, E2E-06
+    async with (
+        ScriptedBroker(
+            ranges={"ConsumerGroupDescribe": None}, handlers={"DescribeGroups": described_classic(CLASSIC)}
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.describe_consumer_groups(["c", "gone"])
+    assert batch.done["c"].group_epoch is None
+    assert batch.failed == {"gone": GroupIdNotFound("Group gone not found.")}
+
+
+async def test_the_first_message_is_the_one_told() -> None:
+    # K1099-38, K122-87
+    handlers = {"ConsumerGroupDescribe": described(), "DescribeGroups": described_classic()}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_consumer_groups(["share"])
+    assert batch.failed == {"share": GroupIdNotFound("Group share is not a consumer group.")}
+
+
+async def test_old_brokers_describe_missing_groups_as_dead() -> None:
+    # GD-22
+    async with (
+        ScriptedBroker(
+            ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, 5)},
+            handlers={"DescribeGroups": described_classic()},
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        group = (await admin.describe_consumer_groups(["gone"])).all()["gone"]
+    assert (group.group_state, group.is_simple, group.members) == (GroupState.DEAD, True, ())
+
+
+async def test_groups_of_other_protocol_types() -> None:
+    # K1099-39, GD-23
+    workers = classic_group("w", "connect", classic.DescribedGroupMember("m", None, "c", "/h", b"\x00\x01", ASSIGNMENT))
+    handlers = {
+        "ConsumerGroupDescribe": described(),
+        "DescribeGroups": described_classic(workers, classic_group("simple", "")),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_consumer_groups(["w", "simple"])
+        groups = (await admin.describe_classic_groups(["w", "simple"])).all()
+    assert isinstance(batch.failed["w"], IllegalArgument)
+    assert str(batch.failed["w"]) == "GroupId w is not a consumer group (connect)."
+    assert batch.done["simple"].is_simple
+    assert (groups["w"].protocol_type, groups["w"].protocol, groups["w"].is_simple) == ("connect", "range", False)
+    assert groups["w"].members[0].assignment == ()
+    assert groups["w"].members[0].assignment_blob == ASSIGNMENT
+
+
+async def test_refusals_carry_the_servers_message() -> None:
+    # K1099-95, K1099-96
+    refused = [
+        modern.DescribedGroup(30, "not for you", "secret"),
+        modern.DescribedGroup(
+            29, "The group has described topic(s) that the client is not authorized to describe.", "t"
+        ),
+    ]
+    handlers = {"ConsumerGroupDescribe": described(consumer_group("g"), *refused)}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_consumer_groups(["g", "secret", "t"])
+    assert list(batch.done) == ["g"]
+    assert batch.failed == {
+        "secret": GroupAuthorizationFailed("not for you"),
+        "t": TopicAuthorizationFailed(
+            "The group has described topic(s) that the client is not authorized to describe."
+        ),
+    }
+
+
+@pytest.mark.parametrize(("code", "lookups"), [(14, 1), (15, 2), (16, 2)])
+async def test_descriptions_are_retried(code: int, lookups: int) -> None:
+    # K1099-96
+    handlers = {
+        "ConsumerGroupDescribe": in_turn(
+            described(modern.DescribedGroup(code, None, "g")), described(consumer_group("g"))
+        )
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        assert list((await admin.describe_consumer_groups(["g"])).all()) == ["g"]
+        assert broker.count("FindCoordinator") == lookups
+
+
+async def test_a_retriable_error_of_the_fallback() -> None:
+    handlers = {
+        "ConsumerGroupDescribe": described(),
+        "DescribeGroups": in_turn(described_classic(classic.DescribedGroup(14, None, "c")), described_classic(CLASSIC)),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        assert list((await admin.describe_consumer_groups(["c"])).all()) == ["c"]
+
+
+@pytest.mark.parametrize(("highest", "is_sent"), [(2, False), (3, True)])
+async def test_authorized_operations(highest: int, is_sent: bool) -> None:
+    group = classic.DescribedGroup(
+        0, None, "c", "Empty", "consumer", "", [], (1 << 3 | 1 << 8) if is_sent else -(2**31)
+    )
+    async with (
+        ScriptedBroker(
+            ranges={"ConsumerGroupDescribe": None, "DescribeGroups": (0, highest)},
+            handlers={"DescribeGroups": described_classic(group)},
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.describe_consumer_groups(["c"], include_authorized_operations=True)
+        assert broker.asked("DescribeGroups") == [(highest, DescribeGroupsRequest(["c"], is_sent))]
+        assert batch.done["c"].authorized_operations == (frozenset({"READ", "DESCRIBE"}) if is_sent else None)
+
+
+async def test_unsupported_by_the_group_coordinator() -> None:
+    # A broker that has neither form for the group: the last answer is told.
+    handlers = {
+        "ConsumerGroupDescribe": described(modern.DescribedGroup(35, None, "g")),
+        "DescribeGroups": described_classic(classic.DescribedGroup(35, None, "g")),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        assert (await admin.describe_consumer_groups(["g"])).failed == {"g": UnsupportedVersion()}

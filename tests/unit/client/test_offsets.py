@@ -1,0 +1,452 @@
+"""Committed offsets: fetched in batches or one by one, committed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.unit.client.scripted_broker import Handler, HangUp, ScriptedBroker, fast_admin, in_turn
+
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.errors import CallTimedOut, IllegalArgument, MissingResult, UnsupportedVersion
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    InvalidGroupId,
+    KafkaError,
+    NonEmptyGroup,
+    StaleMemberEpoch,
+    TopicAuthorizationFailed,
+    UnknownMemberId,
+    UnknownTopicOrPartition,
+    UnstableOffsetCommit,
+)
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from groupkeeper.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from groupkeeper.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from groupkeeper.protocol.primitives import RootMessage
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+Store = Mapping[str, Mapping[TopicPartition, int]]
+
+
+def fetching(store: Store, *, code_by_group: Mapping[str, int] = {}, code_by_topic: Mapping[str, int] = {}) -> Handler:
+    """Answers OffsetFetch in every version from ``store``, as a coordinator does."""
+
+    def partitions_of(group_id: str, topics: object) -> dict[str, list[tuple[int, int, int]]]:
+        offsets = store.get(group_id, {})
+        wanted = list(offsets)
+        if topics is not None:
+            wanted = [TopicPartition(each.name, index) for each in topics for index in each.partition_indexes]  # type: ignore[attr-defined]
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for tp in wanted:
+            code = code_by_topic.get(tp.topic, 0)
+            found.setdefault(tp.topic, []).append((tp.partition, -1 if code else offsets.get(tp, -1), code))
+        return found
+
+    def handle(message: OffsetFetchRequest, version: int) -> RootMessage:
+        if version >= 8:
+            return OffsetFetchResponse(
+                groups=[
+                    OffsetFetchResponseGroup(
+                        group.group_id,
+                        []
+                        if code_by_group.get(group.group_id)
+                        else [
+                            OffsetFetchResponseTopics(
+                                topic,
+                                partitions=[OffsetFetchResponsePartitions(i, o, 7, None, c) for i, o, c in parts],
+                            )
+                            for topic, parts in partitions_of(group.group_id, group.topics).items()
+                        ],
+                        code_by_group.get(group.group_id, 0),
+                    )
+                    for group in message.groups
+                ]
+            )
+        code = code_by_group.get(message.group_id, 0)
+        topics = [
+            OffsetFetchResponseTopic(
+                topic,
+                [
+                    OffsetFetchResponsePartition(
+                        i, o, 7 if version >= 5 else -1, "m", code if version < 2 and code else c
+                    )
+                    for i, o, c in parts
+                ],
+            )
+            for topic, parts in partitions_of(message.group_id, message.topics).items()
+        ]
+        if version < 2:
+            return OffsetFetchResponse(topics=topics)
+        return OffsetFetchResponse(topics=[] if code else topics, error_code=code)
+
+    return handle
+
+
+STORE = {"g": {A0: 10, A1: 11}, "h": {B0: 3}}
+
+
+async def test_all_offsets_of_a_group_in_one_request() -> None:
+    # K88-40, K88-53
+    async with (
+        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"g": None})
+        assert batch.all()["g"].all() == {A0: OffsetAndMetadata(10, 7, ""), A1: OffsetAndMetadata(11, 7, "")}
+        [(version, message)] = broker.asked("OffsetFetch")
+        assert version == 9  # K88-44
+        assert isinstance(message, OffsetFetchRequest)
+        [group] = message.groups
+        assert group.topics is None
+        assert (group.member_id, group.member_epoch) == (None, -1)
+        assert broker.count("JoinGroup") == 0
+
+
+async def test_named_partitions() -> None:
+    # K88-41, K88-42
+    async with (
+        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_topic={"b": 29})}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"g": [A0, B0, TopicPartition("a", 5), A0], "h": []})
+        assert batch.done["g"].done == {A0: OffsetAndMetadata(10, 7), TopicPartition("a", 5): None}
+        assert batch.done["g"].failed == {B0: TopicAuthorizationFailed()}
+        assert batch.done["h"].all() == {}  # an empty list is not "all" (K88-X4)
+        with pytest.raises(IllegalArgument, match="a-9 was not included in the original request"):
+            batch.done["g"].result(TopicPartition("a", 9))
+
+
+async def test_unknown_groups_have_no_offsets() -> None:
+    # K88-11, K88-34
+    async with (
+        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_group={"secret": 30})}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"nobody": None, "secret": None})
+    assert batch.done["nobody"].all() == {}
+    assert batch.failed == {"secret": GroupAuthorizationFailed()}
+
+
+async def test_hundreds_of_groups_in_a_request() -> None:
+    # K88-45, KIP-709
+    store = {f"g{index}": {A0: index} for index in range(1000)}
+    async with (
+        ScriptedBroker(handlers={"OffsetFetch": fetching(store)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets(dict.fromkeys(store))
+        assert list(batch.all()) == list(store)
+        assert all(batch.done[group].done[A0] == OffsetAndMetadata(offsets[A0], 7) for group, offsets in store.items())
+        assert broker.count("OffsetFetch") == 3
+        assert broker.count("FindCoordinator") == 1
+
+
+@pytest.mark.parametrize("highest", [2, 5, 6, 7])
+async def test_one_request_a_group_on_old_brokers(highest: int) -> None:
+    # K88-45, K88-73, K88-74, E2E-06
+    store = {f"g{index}": {A0: index} for index in range(30)}
+    async with (
+        ScriptedBroker(
+            ranges={"OffsetFetch": (1, highest)},
+            handlers={"OffsetFetch": fetching(store, code_by_group={"g7": 30})},
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets(dict.fromkeys(store))
+        epoch = 7 if highest >= 5 else None
+        assert batch.done["g3"].all() == {A0: OffsetAndMetadata(3, epoch, "m")}
+        assert len(batch.done) == 29
+        assert batch.failed == {"g7": GroupAuthorizationFailed()}
+        assert broker.count("OffsetFetch") == 30
+
+
+async def test_all_topics_need_version_2() -> None:
+    # K88-70, E2E-06
+    async with (
+        ScriptedBroker(ranges={"OffsetFetch": (0, 1)}, handlers={"OffsetFetch": fetching(STORE)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"g": None, "h": [B0]})
+        assert isinstance(batch.failed["g"], UnsupportedVersion)
+        assert str(batch.failed["g"]) == (
+            "The broker only supports OffsetFetchRequest v1, but we need v2 or newer to request all topic partitions."
+        )
+        assert batch.done["h"].all() == {B0: OffsetAndMetadata(3, None, "m")}  # K88-71
+
+
+@pytest.mark.parametrize(("code", "failure"), [(30, GroupAuthorizationFailed()), (24, InvalidGroupId())])
+async def test_group_errors_of_version_1_are_on_partitions(code: int, failure: KafkaError) -> None:
+    # K88-30, K88-71
+    async with (
+        ScriptedBroker(
+            ranges={"OffsetFetch": (1, 1)}, handlers={"OffsetFetch": fetching(STORE, code_by_group={"g": code})}
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert (await admin.list_consumer_group_offsets({"g": [A0]})).failed == {"g": failure}
+
+
+async def test_partition_errors_of_version_1_stay_there() -> None:
+    # K88-30
+    async with (
+        ScriptedBroker(
+            ranges={"OffsetFetch": (1, 1)}, handlers={"OffsetFetch": fetching(STORE, code_by_topic={"b": 29})}
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        offsets = (await admin.list_consumer_group_offsets({"g": [A0, B0]})).done["g"]
+    assert (list(offsets.done), offsets.failed) == ([A0], {B0: TopicAuthorizationFailed()})
+
+
+@pytest.mark.parametrize(("highest", "is_sent"), [(6, False), (7, True), (9, True)])
+async def test_require_stable_is_dropped_where_unknown(highest: int, is_sent: bool) -> None:
+    # K88-72
+    async with (
+        ScriptedBroker(
+            ranges={"OffsetFetch": (1, highest)}, handlers={"OffsetFetch": fetching(STORE, code_by_topic={"b": 88})}
+        ) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"h": [B0]}, require_stable=True)
+        assert batch.done["h"].failed == {B0: UnstableOffsetCommit()}
+        [(_, message)] = broker.asked("OffsetFetch")
+        assert isinstance(message, OffsetFetchRequest)
+        assert message.require_stable is is_sent
+
+
+@pytest.mark.parametrize("code", [14, 15, 16])
+@pytest.mark.parametrize("highest", [1, 7, 9])
+async def test_coordinator_errors_are_retried(code: int, highest: int) -> None:
+    # K88-43
+    handler = in_turn(fetching(STORE, code_by_group={"g": code}), fetching(STORE))
+    async with (
+        ScriptedBroker(ranges={"OffsetFetch": (1, highest)}, handlers={"OffsetFetch": handler}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"g": [A0]})
+        offset = batch.all()["g"].done[A0]
+        assert offset is not None
+        assert offset.offset == 10
+        assert broker.count("FindCoordinator") == (1 if code == 14 else 2)
+
+
+@pytest.mark.parametrize(("code", "failure"), [(25, UnknownMemberId()), (113, StaleMemberEpoch())])
+async def test_other_group_errors_fail_the_group(code: int, failure: KafkaError) -> None:
+    # K88-43
+    async with (
+        ScriptedBroker(handlers={"OffsetFetch": fetching(STORE, code_by_group={"g": code})}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"g": None, "h": None})
+    assert batch.failed == {"g": failure}
+    assert list(batch.done) == ["h"]
+
+
+async def test_partitions_left_out_of_the_answer() -> None:
+    left_out = OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g")])
+    async with (
+        ScriptedBroker(handlers={"OffsetFetch": in_turn(left_out)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.list_consumer_group_offsets({"g": [A0]})
+    assert isinstance(batch.done["g"].failed[A0], MissingResult)
+
+
+def committing(**code_by_topic: int) -> Handler:
+    def handle(message: OffsetCommitRequest, version: int) -> RootMessage:
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    topic.name,
+                    partitions=[
+                        OffsetCommitResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in message.topics
+            ]
+        )
+
+    return handle
+
+
+OFFSETS = {A0: OffsetAndMetadata(5, 2, "why"), B0: OffsetAndMetadata(6)}
+
+
+async def test_commits_come_from_outside_of_the_group() -> None:
+    # GO-12, K88-44
+    async with (
+        ScriptedBroker(handlers={"OffsetCommit": committing(b=3)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
+        assert batch.done == {A0: None}
+        assert batch.failed == {B0: UnknownTopicOrPartition()}
+        assert broker.asked("OffsetCommit") == [
+            (
+                9,
+                OffsetCommitRequest(
+                    "g",
+                    -1,
+                    "",
+                    None,
+                    -1,
+                    [
+                        OffsetCommitRequestTopic("a", partitions=[OffsetCommitRequestPartition(0, 5, 2, "why")]),
+                        OffsetCommitRequestTopic("b", partitions=[OffsetCommitRequestPartition(0, 6, -1, "")]),
+                    ],
+                ),
+            )
+        ]
+
+
+@pytest.mark.parametrize(("code", "lookups"), [(14, 1), (27, 1), (15, 2), (16, 2)])
+async def test_commits_are_retried(code: int, lookups: int) -> None:
+    # GO-12
+    async with (
+        ScriptedBroker(handlers={"OffsetCommit": in_turn(committing(a=code, b=code), committing())}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert (await admin.alter_consumer_group_offsets("g", OFFSETS)).all() == {A0: None, B0: None}
+        assert broker.count("FindCoordinator") == lookups
+
+
+async def test_commits_to_a_group_with_members() -> None:
+    async with (
+        ScriptedBroker(handlers={"OffsetCommit": committing(a=25, b=25)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.alter_consumer_group_offsets("g", OFFSETS)
+        assert batch.failed == {A0: UnknownMemberId(), B0: UnknownMemberId()}
+        with pytest.raises(UnknownMemberId):
+            batch.all()
+
+
+@pytest.mark.parametrize("highest", [2, 5, 6])
+async def test_commits_to_old_brokers(highest: int) -> None:
+    async with (
+        ScriptedBroker(ranges={"OffsetCommit": (2, highest)}, handlers={"OffsetCommit": committing()}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert (await admin.alter_consumer_group_offsets("g", OFFSETS)).failed == {}
+        assert [version for version, _ in broker.asked("OffsetCommit")] == [highest]
+
+
+async def test_a_call_on_one_group_raises_what_concerns_it() -> None:
+    async with (
+        ScriptedBroker(handlers={"OffsetCommit": in_turn(HangUp)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        with pytest.raises(CallTimedOut, match="alterConsumerGroupOffsets timed out after 100 ms"):
+            await admin.alter_consumer_group_offsets("g", OFFSETS, timeout_ms=100)
+
+
+def deleting(error_code: int = 0, *, leave_out: str = "", **code_by_topic: int) -> Handler:
+    def handle(message: OffsetDeleteRequest, version: int) -> RootMessage:
+        topics = [
+            OffsetDeleteResponseTopic(
+                topic.name,
+                [
+                    OffsetDeleteResponsePartition(each.partition_index, code_by_topic.get(topic.name, 0))
+                    for each in topic.partitions
+                ],
+            )
+            for topic in message.topics
+            if topic.name != leave_out
+        ]
+        return OffsetDeleteResponse(error_code, topics=[] if error_code else topics)
+
+    return handle
+
+
+async def test_deleting_offsets() -> None:
+    # K496-40, K496-42, K496-45
+    async with (
+        ScriptedBroker(handlers={"OffsetDelete": deleting(b=86)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.delete_consumer_group_offsets("g", [A0, A1, B0, A0])
+        assert batch.done == {A0: None, A1: None}
+        assert batch.failed == {B0: GroupSubscribedToTopic()}
+        with pytest.raises(GroupSubscribedToTopic):
+            batch.all()
+        with pytest.raises(IllegalArgument, match="c-0 was not included in the original request"):  # K496-41
+            batch.result(TopicPartition("c", 0))
+        [(version, message)] = broker.asked("OffsetDelete")
+        assert version == 0
+        assert isinstance(message, OffsetDeleteRequest)
+        assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in message.topics] == [
+            ("a", [0, 1]),
+            ("b", [0]),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [(24, InvalidGroupId), (30, GroupAuthorizationFailed), (68, NonEmptyGroup), (69, GroupIdNotFound)],
+)
+async def test_group_errors_fail_the_deletion(code: int, failure: type[KafkaError]) -> None:
+    # K496-42, K496-44, K496-75
+    async with (
+        ScriptedBroker(handlers={"OffsetDelete": deleting(code)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        with pytest.raises(failure):
+            await admin.delete_consumer_group_offsets("g", [A0])
+
+
+@pytest.mark.parametrize(("code", "lookups"), [(14, 1), (15, 2), (16, 2)])
+async def test_deletions_are_retried(code: int, lookups: int) -> None:
+    # K496-44
+    async with (
+        ScriptedBroker(handlers={"OffsetDelete": in_turn(deleting(code), deleting())}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert (await admin.delete_consumer_group_offsets("g", [A0])).all() == {A0: None}
+        assert broker.count("FindCoordinator") == lookups
+
+
+async def test_deletions_left_out_of_the_answer() -> None:
+    # K496-43
+    async with (
+        ScriptedBroker(handlers={"OffsetDelete": deleting(leave_out="b")}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.delete_consumer_group_offsets("g", [A0, B0])
+    assert str(batch.failed[B0]) == 'Offset deletion result for partition "b-0" was not included in the response'
+
+
+async def test_deletions_need_the_api() -> None:
+    # K496-70
+    async with (
+        ScriptedBroker(ranges={"OffsetDelete": None}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        with pytest.raises(UnsupportedVersion, match="The node does not support OffsetDelete"):
+            await admin.delete_consumer_group_offsets("g", [A0])
