@@ -6,7 +6,9 @@ from groupkeeper.protocol.errors import (
     CorruptMessage,
     InvalidRecord,
     InvalidTimestamp,
+    KafkaError,
     MessageTooLarge,
+    TransactionalIdAuthorizationFailed,
     UnsupportedCompressionType,
 )
 from groupkeeper.protocol.record_batch import CorruptRecord, check_crc, read_header, read_records
@@ -14,17 +16,23 @@ from groupkeeper.protocol.record_batch import CorruptRecord, check_crc, read_hea
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.topic_log import PartitionLog
-    from groupkeeper.protocol.record_batch import BatchHeader
+    from groupkeeper.protocol.record_batch import BatchHeader, Record
 
 _HEADER_SIZE = 61
 _ZSTD_SINCE = 7
 
 
 class RefusedRecords(InvalidRecord):
-    """Some records of a batch are not allowed; `record_errors` has their index in the batch and the reason."""
+    """Some records of a batch are not allowed.
 
-    def __init__(self, message: str, record_errors: list[tuple[int, str]]) -> None:
+    Attributes:
+        reason: class of the error that the producer is told.
+        record_errors: index in the batch of each such record, and what is wrong with it.
+    """
+
+    def __init__(self, reason: type[KafkaError], message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(message)
+        self.reason = reason
         self.record_errors = record_errors
 
 
@@ -49,7 +57,7 @@ def check_produced(records: bytes | None, log: PartitionLog, version: int, now_m
     except CorruptRecord as error:
         raise CorruptMessage(f"Record is corrupt ({error}) in topic partition {log.topic}-{log.index}") from None
     _check_header(header, log)
-    _check_timestamps(header, log, now_ms)
+    _check_timestamps(records, header, log, now_ms)
     if log.config.is_compacted:
         _require_keys(records, log)
     return records
@@ -61,10 +69,10 @@ def _whole_batch(records: bytes, log: PartitionLog, version: int) -> BatchHeader
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"
         )
     if len(records) < _HEADER_SIZE:
-        raise CorruptMessage(f"{len(records)} bytes are no record batch in topic partition {log.topic}-{log.index}")
+        raise InvalidRecord(f"{len(records)} bytes are no record batch in topic partition {log.topic}-{log.index}")
     header = read_header(records)
     if header.size_in_bytes > len(records) or header.size_in_bytes < _HEADER_SIZE:
-        raise CorruptMessage(
+        raise InvalidRecord(
             f"a record batch of {header.size_in_bytes} bytes in {len(records)} for {log.topic}-{log.index}"
         )
     if header.size_in_bytes < len(records):
@@ -84,6 +92,10 @@ def _check_header(header: BatchHeader, log: PartitionLog) -> None:
         )
     if header.is_control:
         raise InvalidRecord(f"Clients are not allowed to write control records in {where}.")
+    if header.is_transactional:
+        raise TransactionalIdAuthorizationFailed(
+            f"there are no transactions yet, but a transactional batch in {where}."
+        )
     if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
         raise InvalidRecord(
             f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records "
@@ -95,30 +107,42 @@ def _check_header(header: BatchHeader, log: PartitionLog) -> None:
         )
 
 
-def _check_timestamps(header: BatchHeader, log: PartitionLog, now_ms: int) -> None:
+def _check_timestamps(records: bytes, header: BatchHeader, log: PartitionLog, now_ms: int) -> None:
     if log.config.message_timestamp_type != "CreateTime":
         return
     latest = now_ms + log.config.message_timestamp_after_max_ms
     earliest = now_ms - log.config.message_timestamp_before_max_ms
-    stamps = (header.base_timestamp, header.max_timestamp) if header.record_count == 1 else (header.max_timestamp,)
-    for stamp in stamps:
-        if stamp != -1 and not earliest <= stamp <= latest:
-            raise InvalidTimestamp(
-                "One or more records have been rejected due to invalid timestamp: "
-                f"{stamp} is not within [{earliest}, {latest}]"
-            )
+    # The largest timestamp tells nearly always that all is well, without decompressing anything.
+    if earliest <= 0 and header.max_timestamp <= latest:
+        return
+    stamps = [record.timestamp for record in _decoded(records)]
+    allowed = f"The timestamp should be within [{earliest}, {latest}]"
+    errors = [
+        (index, f"Timestamp {stamp} of message with offset {index} is out of range. {allowed}")
+        for index, stamp in enumerate(stamps)
+        if stamp != -1 and not earliest <= stamp <= latest
+    ]
+    if errors:
+        raise RefusedRecords(
+            InvalidTimestamp, "One or more records have been rejected due to invalid timestamp", errors
+        )
 
 
 def _require_keys(records: bytes, log: PartitionLog) -> None:
-    try:
-        decoded = read_records(records)
-    except ValueError as error:
-        raise CorruptMessage(str(error)) from None
-    where = f"{log.topic}-{log.index}"
-    errors = [
-        (index, f"Compacted topic cannot accept message without key in topic partition {where}.")
-        for index, record in enumerate(decoded)
-        if record.key is None
-    ]
+    why = f"Compacted topic cannot accept message without key in topic partition {log.topic}-{log.index}"
+    errors = [(index, why) for index, record in enumerate(_decoded(records)) if record.key is None]
     if errors:
-        raise RefusedRecords("One or more records have been rejected due to record errors", errors)
+        shown = ", ".join(f"RecordError(batchIndex={index}, message='{why}')" for index, why in errors[:3])
+        raise RefusedRecords(
+            InvalidRecord,
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: [{shown}]",
+            errors,
+        )
+
+
+def _decoded(records: bytes) -> list[Record]:
+    try:
+        return read_records(records, verify=False)
+    except CorruptRecord as error:
+        raise CorruptMessage(str(error)) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis import API_VERSIONS, TABLE
+from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.features import finalized_features, supported_features
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KEY = 18
 VERSIONS = (0, 4)
 
+_PRODUCE = 0
 _CLIENT_NAME_SINCE = 3
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 
@@ -33,7 +34,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=InvalidRequest.code)
-    keys = [ApiVersion(api.key, api.lowest, api.highest) for api in TABLE.values()]
+    keys = [ApiVersion(api.key, _advertised_lowest(api), api.highest) for api in TABLE.values()]
     if call.api_version < _CLIENT_NAME_SINCE:
         return ApiVersionsResponse(api_keys=keys)
     finalized = finalized_features(broker.config)
@@ -54,6 +55,11 @@ def unsupported_version() -> ApiVersionsResponse:
     """The answer to an ApiVersions request of an unknown version, to be sent in version 0 (GW-04, KIP-511)."""
     api = TABLE[API_VERSIONS]
     return ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
+
+
+def _advertised_lowest(api: Api) -> int:
+    # As Kafka 4 does: old librdkafka takes the absence of Produce version 0 for an old broker (KAFKA-18659).
+    return 0 if api.key == _PRODUCE else api.lowest
 
 
 def _is_valid(software: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.storage_directory import random_uuid
 from groupkeeper.broker.topic_config import TopicConfig
 from groupkeeper.broker.topic_settings import source_of
 from groupkeeper.protocol.errors import (
@@ -21,10 +22,11 @@ from groupkeeper.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
@@ -37,16 +39,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, CreateTopicsRequest)
     occurrences = Counter(topic.name for topic in request.topics)
-    results: list[CreatableTopicResult] = []
+    results = []
     for topic in request.topics:
-        if occurrences[topic.name] > 1:
-            if all(result.name != topic.name for result in results):
-                results.append(_refused(topic.name, InvalidRequest("Duplicate topic name.")))
-            continue
-        try:
-            results.append(_create(broker, topic, request.validate_only))
-        except KafkaError as error:
-            results.append(_refused(topic.name, error))
+        if occurrences[topic.name] == 1:
+            try:
+                results.append(_create(broker, topic, request.validate_only))
+            except KafkaError as error:
+                results.append(_refused(topic.name, error))
+    twice = [name for name, count in occurrences.items() if count > 1]
+    results += [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
     return CreateTopicsResponse(topics=results)
 
 
@@ -57,7 +58,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name, error_code=error.code, error_message=error.message, configs=None)
+    return CreatableTopicResult(name, error_code=error.code, error_message=error.message)
 
 
 def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
@@ -68,12 +69,13 @@ def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> Creat
     except InvalidSetting as error:
         raise InvalidConfig(str(error)) from None
     num_partitions = _partition_count(broker, topic)
-    topic_id = ZERO_UUID
+    topic_id = random_uuid()
     if not validate_only:
         topic_id = broker.topics.create(topic.name, num_partitions, overrides).topic_id
     return CreatableTopicResult(
         topic.name,
         topic_id,
+        error_message=None,
         num_partitions=num_partitions,
         replication_factor=1,
         configs=_configs(config, broker),
@@ -107,7 +109,8 @@ def _check_replication_factor(factor: int) -> None:
     if factor > 1:
         raise InvalidReplicationFactor(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            "cannot be reached because only 1 broker(s) are registered."
+            "cannot be reached because only 1 broker(s) are registered "
+            "or some brokers have all their log directories cordoned."
         )
 
 
@@ -119,12 +122,21 @@ def _assigned_partition_count(broker: Broker, topic: CreatableTopic) -> int:
     if {assignment.partition_index for assignment in topic.assignments} != set(range(len(topic.assignments))):
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
     for assignment in topic.assignments:
-        if list(assignment.broker_ids) != [broker.config.node_id]:
-            raise InvalidReplicaAssignment(
-                "The manual partition assignment includes a broker that is not registered, or none, or one twice: "
-                f"{list(assignment.broker_ids)}"
-            )
+        check_assignment(assignment.broker_ids, broker.config.node_id)
     return len(topic.assignments)
+
+
+def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
+    """Raises `InvalidReplicaAssignment` unless the replicas of a partition are this one node."""
+    if not broker_ids:
+        raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
+    for broker_id in broker_ids:
+        if broker_id != node_id:
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+            )
+    if len(broker_ids) > 1:
+        raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {node_id} more than once.")
 
 
 def _configs(config: TopicConfig, broker: Broker) -> list[CreatableTopicConfigs]:

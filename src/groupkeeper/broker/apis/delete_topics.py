@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from groupkeeper.protocol.errors import (
     InvalidRequest,
-    InvalidTopicException,
     KafkaError,
     TopicDeletionDisabled,
     UnknownTopicId,
@@ -31,22 +32,28 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, DeleteTopicsRequest)
     if not broker.config.delete_topic_enable:
         raise TopicDeletionDisabled if call.api_version >= 3 else InvalidRequest
-    results = []
-    for wanted in _wanted(request, call.api_version):
+    wanted_topics = _wanted(request, call.api_version)
+    names = Counter(wanted.name for wanted in wanted_topics if wanted.name is not None)
+    twice = [name for name, count in names.items() if count > 1]
+    results = [_refused(DeleteTopicState(name), InvalidRequest("Duplicate topic name.")) for name in twice]
+    for wanted in wanted_topics:
+        if wanted.name in twice:
+            continue
         try:
             results.append(_delete(broker, wanted))
         except KafkaError as error:
-            results.append(DeletableTopicResult(wanted.name, wanted.topic_id, error.code, error.message))
+            results.append(_refused(wanted, error))
     return DeleteTopicsResponse(responses=results)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, DeleteTopicsRequest)
-    wanted = _wanted(request, call.api_version)
-    return DeleteTopicsResponse(
-        responses=[DeletableTopicResult(topic.name, topic.topic_id, error.code, error.message) for topic in wanted]
-    )
+    return DeleteTopicsResponse(responses=[_refused(topic, error) for topic in _wanted(request, call.api_version)])
+
+
+def _refused(topic: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(topic.name, topic.topic_id, error.code, error.message)
 
 
 def _wanted(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState]:
@@ -68,7 +75,5 @@ def _delete(broker: Broker, wanted: DeleteTopicState) -> DeletableTopicResult:
         topic = broker.topics.get(wanted.name)
         if topic is None:
             raise UnknownTopicOrPartition
-        if not topic.name:
-            raise InvalidTopicException
     broker.topics.delete(topic.name)
     return DeletableTopicResult(topic.name, topic.topic_id)

@@ -24,9 +24,11 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeClusterRequest)
     if request.endpoint_type == _CONTROLLERS:
-        raise MismatchedEndpointType("The request was sent to an endpoint of the wrong type.")
+        raise MismatchedEndpointType(
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        )
     if request.endpoint_type != _BROKERS:
-        raise UnsupportedEndpointType
+        raise UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
     node = broker.endpoint(call.listener)
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,

@@ -100,7 +100,11 @@ def _unknown(broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
     try:
         require_valid_name(name)
     except InvalidTopicException as error:
-        return DescribeTopicPartitionsResponseTopic(error.code, name)
+        return _refused(name, error.code)
+    return _refused(name, UnknownTopicOrPartition.code, is_internal=broker.is_internal(name))
+
+
+def _refused(name: str, code: int, *, is_internal: bool = False) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
-        UnknownTopicOrPartition.code, name, is_internal=broker.is_internal(name)
+        code, name, is_internal=is_internal, topic_authorized_operations=TOPIC_OPERATIONS
     )

@@ -136,4 +136,5 @@ class _Reading:
 
 
 def _refused(index: int, error: KafkaError) -> PartitionData:
-    return PartitionData(index, error.code, -1, aborted_transactions=None, records=b"")
+    is_unknown = isinstance(error, UnknownTopicId | UnknownTopicOrPartition)
+    return PartitionData(index, error.code, -1, aborted_transactions=[] if is_unknown else None)

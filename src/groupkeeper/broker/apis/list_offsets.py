@@ -57,13 +57,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     for topic in request.topics:
         answers = []
         for part in topic.partitions:
+            if wanted[topic.name, part.partition_index] > 1:
+                continue
             try:
-                if wanted[topic.name, part.partition_index] > 1:
-                    raise InvalidRequest
                 log = broker.topics.partition(topic.name, part.partition_index)
                 answers.append(_find(log, part, call.api_version, committed))
             except KafkaError as error:
                 answers.append(ListOffsetsPartitionResponse(part.partition_index, error.code))
+        twice = {part.partition_index for part in topic.partitions if wanted[topic.name, part.partition_index] > 1}
+        answers += [ListOffsetsPartitionResponse(index, InvalidRequest.code) for index in sorted(twice)]
         topics.append(ListOffsetsTopicResponse(topic.name, answers))
     return ListOffsetsResponse(topics=topics)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.topic_log import LEADER_EPOCH
+from groupkeeper.broker.topic_names import require_valid_name
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import (
@@ -86,6 +87,7 @@ def _one(broker: Broker, wanted: MetadataRequestTopic, may_create: bool, operati
     if topic is not None:
         return _describe(topic, broker, operations)
     try:
+        require_valid_name(wanted.name)
         if not (may_create and broker.may_create_automatically(wanted.name)):
             raise UnknownTopicOrPartition
         return _describe(broker.create_automatically(wanted.name), broker, operations)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.produced import check_produced
+from groupkeeper.broker.produced import RefusedRecords, check_produced
 from groupkeeper.protocol.errors import (
+    InvalidProducerEpoch,
     InvalidRequiredAcks,
     InvalidTopicException,
     KafkaError,
+    OutOfOrderSequenceNumber,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -22,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -59,21 +62,21 @@ def _append_topic(broker: Broker, call: Call, wanted: TopicProduceData) -> Topic
     topic = broker.topics.by_id(wanted.topic_id) if by_id else broker.topics.get(wanted.name)
     answers = []
     for part in wanted.partition_data:
+        log = topic.partition(part.index) if topic is not None else None
         try:
             if topic is None:
                 raise UnknownTopicId if by_id else UnknownTopicOrPartition
-            answers.append(_append(broker, call, topic, part))
+            if log is None:
+                raise UnknownTopicOrPartition
+            answers.append(_append(call, topic, log, part))
         except KafkaError as error:
-            answers.append(_refused(part.index, error))
+            answers.append(_refused(part.index, error, log))
     return TopicProduceResponse(wanted.name, wanted.topic_id, answers)
 
 
-def _append(broker: Broker, call: Call, topic: Topic, part: PartitionProduceData) -> PartitionProduceResponse:
-    log = topic.partition(part.index)
-    if log is None:
-        raise UnknownTopicOrPartition
+def _append(call: Call, topic: Topic, log: PartitionLog, part: PartitionProduceData) -> PartitionProduceResponse:
     if topic.is_internal and call.client_id != _ADMIN_CLIENT_ID:
-        raise InvalidTopicException(f"Cannot append to internal topic {topic.name}")
+        raise InvalidTopicException
     records = check_produced(part.records, log, call.api_version, call.received_ms)
     base_offset = log.append(records, call.received_ms)
     stamped = log.config.message_timestamp_type == "LogAppendTime"
@@ -85,7 +88,17 @@ def _append(broker: Broker, call: Call, topic: Topic, part: PartitionProduceData
     )
 
 
-def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
-    record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in getattr(error, "record_errors", ())]
-    message = error.message if error.message != error.text else None
-    return PartitionProduceResponse(index, error.code, -1, record_errors=record_errors, error_message=message)
+def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:
+    is_from_log = isinstance(error, InvalidProducerEpoch | OutOfOrderSequenceNumber | RefusedRecords)
+    start = log.log_start_offset if log is not None and is_from_log else -1
+    if not isinstance(error, RefusedRecords):
+        # Only what is wrong with single records is told in words (Kafka 4.3.1 ReplicaManager).
+        return PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
+    return PartitionProduceResponse(
+        index,
+        error.reason.code,
+        -1,
+        log_start_offset=start,
+        record_errors=[BatchIndexAndErrorMessage(at, why) for at, why in error.record_errors],
+        error_message=error.message,
+    )
