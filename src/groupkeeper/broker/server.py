@@ -9,7 +9,7 @@ from logging import getLogger
 from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.connection import CloseConnection, Connection
-from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
+from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError
 from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, request_class, response_class
 
@@ -70,7 +70,8 @@ class Server:
         if api is None or not api.lowest <= header.request_api_version <= api.highest:
             return self._answer_unsupported(header)
         try:
-            message = decode(request_class(api.key), frame, header.request_api_version, position)
+            # Bytes may follow, as with Kafka: librdkafka leaves three behind Metadata for all topics.
+            message, _ = decode_prefix(request_class(api.key), frame, header.request_api_version, position)
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
         call = Call(
