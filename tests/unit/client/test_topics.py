@@ -1,0 +1,204 @@
+"""Topics and the cluster."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.scripted_broker import ScriptedBroker, cluster_of, fast_admin, in_turn
+
+from groupkeeper.client.admin.types import CreatedTopic, NewTopic, PartitionDescription, TopicListing
+from groupkeeper.client.errors import MissingResult
+from groupkeeper.protocol.errors import (
+    ClusterAuthorizationFailed,
+    LeaderNotAvailable,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages import create_topics_response, delete_topics_response
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupkeeper.protocol.primitives import RootMessage
+
+TOPIC_ID = bytes(range(16))
+
+
+def metadata_of(broker: ScriptedBroker) -> RootMessage:
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(0, broker.host, broker.port)],
+        topics=[
+            MetadataResponseTopic(
+                0,
+                "t",
+                TOPIC_ID,
+                False,
+                [
+                    MetadataResponsePartition(5, 1, -1, -1, [0, 1], [], [0]),
+                    MetadataResponsePartition(0, 0, 0, 4, [0, 1], [0], [1]),
+                ],
+                1 << 3,
+            ),
+            MetadataResponseTopic(29, "secret"),
+            MetadataResponseTopic(0, "__consumer_offsets", is_internal=True),
+        ],
+    )
+
+
+async def test_topics_with_their_partitions() -> None:
+    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+        broker.handlers["Metadata"] = in_turn(metadata_of(broker))
+        batch = await admin.describe_topics()
+        topics = await admin.list_topics()
+        with_internal = await admin.list_topics(include_internal=True)
+        node = admin._cluster.nodes[0]
+    assert batch.failed == {"secret": TopicAuthorizationFailed()}
+    assert list(batch.done) == ["t", "__consumer_offsets"]
+    topic = batch.done["t"]
+    assert (topic.topic_id, topic.is_internal, topic.authorized_operations) == (TOPIC_ID, False, frozenset({"READ"}))
+    assert topic.partitions == (
+        PartitionDescription(0, node, 4, (0, 1), (0,), (1,), None),
+        PartitionDescription(1, None, None, (0, 1), (), (0,), LeaderNotAvailable()),
+    )
+    assert batch.done["__consumer_offsets"].topic_id is None
+    assert topics == [TopicListing("secret", None, False), TopicListing("t", TOPIC_ID, False)]
+    assert with_internal[0] == TopicListing("__consumer_offsets", None, True)
+
+
+async def test_topics_by_name_are_not_created() -> None:
+    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+        broker.topics["t"] = [0]
+        batch = await admin.describe_topics(["t", "gone", "t"], include_authorized_operations=True)
+        assert list(batch.done) == ["t"]
+        assert batch.failed == {"gone": UnknownTopicOrPartition()}
+        assert (await admin.describe_topics([])).done == {}
+        [(_, message)] = broker.asked("Metadata")
+        assert isinstance(message, MetadataRequest)
+        assert [topic.name for topic in message.topics or ()] == ["t", "gone"]
+        assert not message.allow_auto_topic_creation
+        assert message.include_topic_authorized_operations
+
+
+async def test_topics_by_name_on_old_brokers() -> None:
+    async with ScriptedBroker(ranges={"Metadata": (0, 3)}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        broker.topics.update(t=[0], u=[0])
+        batch = await admin.describe_topics(["t", "gone"])
+    assert list(batch.done) == ["t"]
+    assert batch.failed == {"gone": UnknownTopicOrPartition()}
+
+
+async def test_metadata_that_is_refused() -> None:
+    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+        broker.handlers["Metadata"] = in_turn(MetadataResponse(error_code=31))
+        with pytest.raises(ClusterAuthorizationFailed):
+            await admin.describe_topics()
+
+
+def creation(*topics: create_topics_response.CreatableTopicResult) -> RootMessage:
+    return create_topics_response.CreateTopicsResponse(topics=topics)
+
+
+async def test_creating_topics() -> None:
+    config = create_topics_response.CreatableTopicConfigs("retention.ms", "1")
+    answer = creation(
+        create_topics_response.CreatableTopicResult("a", TOPIC_ID, 0, None, 0, 3, 1, [config]),
+        create_topics_response.CreatableTopicResult("b", error_code=36, error_message="Topic 'b' already exists."),
+    )
+    async with (
+        ScriptedBroker(handlers={"CreateTopics": in_turn(answer)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.create_topics(
+            [
+                NewTopic("a", 3, 1, configs={"retention.ms": "1"}),
+                NewTopic("b", assignments={0: [0, 1]}),
+                NewTopic("left-out"),
+            ],
+            validate_only=True,
+        )
+        [(version, message)] = broker.asked("CreateTopics")
+    assert batch.done == {"a": CreatedTopic("a", TOPIC_ID, 3, 1, {"retention.ms": "1"})}
+    assert batch.failed["b"] == TopicAlreadyExists("Topic 'b' already exists.")
+    assert isinstance(batch.failed["left-out"], MissingResult)
+    assert version == 7
+    assert isinstance(message, CreateTopicsRequest)
+    assert message.validate_only
+    assert message.timeout_ms > 0
+    assert message.topics == [
+        CreatableTopic("a", 3, 1, [], [CreatableTopicConfig("retention.ms", "1")]),
+        CreatableTopic("b", -1, -1, [CreatableReplicaAssignment(0, [0, 1])], []),
+        CreatableTopic("left-out", -1, -1, [], []),
+    ]
+
+
+async def test_the_controller_is_asked_and_followed() -> None:
+    refused = creation(create_topics_response.CreatableTopicResult("a", error_code=41))
+    created = creation(create_topics_response.CreatableTopicResult("a"))
+    async with (
+        ScriptedBroker(1, handlers={"CreateTopics": in_turn(refused)}) as first,
+        ScriptedBroker(2, handlers={"CreateTopics": in_turn(created)}) as second,
+    ):
+        cluster_of(first, second)
+        metadata = first._answer_metadata
+
+        def moved(message: MetadataRequest, version: int) -> RootMessage:
+            answer = metadata(message, version)
+            answer.controller_id = 2
+            return answer
+
+        first.handlers["Metadata"] = in_turn(metadata, moved)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            assert list((await admin.create_topics([NewTopic("a")])).all()) == ["a"]
+    assert (first.count("CreateTopics"), second.count("CreateTopics")) == (1, 1)
+
+
+@pytest.mark.parametrize("highest", [6, 5, 1])
+async def test_deleting_topics(highest: int) -> None:
+    result = delete_topics_response.DeletableTopicResult
+
+    def handle(message: DeleteTopicsRequest, version: int) -> RootMessage:
+        names = [topic.name for topic in message.topics] if version >= 6 else message.topic_names
+        return delete_topics_response.DeleteTopicsResponse(
+            responses=[result(name, error_code=3 if name == "gone" else 0) for name in names]
+        )
+
+    async with (
+        ScriptedBroker(ranges={"DeleteTopics": (1, highest)}, handlers={"DeleteTopics": handle}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.delete_topics(["t", "gone"])
+    assert batch.done == {"t": None}
+    assert batch.failed == {"gone": UnknownTopicOrPartition()}
+
+
+async def test_the_cluster() -> None:
+    answer = DescribeClusterResponse(
+        cluster_id="id",
+        controller_id=2,
+        brokers=[DescribeClusterBroker(1, "a", 1, None), DescribeClusterBroker(2, "b", 2, "rack")],
+        cluster_authorized_operations=1 << 5 | 1 << 8,
+    )
+    refused = DescribeClusterResponse(error_code=31, error_message="no")
+    async with (
+        ScriptedBroker(handlers={"DescribeCluster": in_turn(answer, refused)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        cluster = await admin.describe_cluster(include_authorized_operations=True)
+        with pytest.raises(ClusterAuthorizationFailed, match="no"):
+            await admin.describe_cluster()
+    assert cluster.cluster_id == "id"
+    assert cluster.controller == cluster.nodes[1]
+    assert str(cluster.nodes[1]) == "b:2 (id: 2 rack: rack)"
+    assert str(cluster.nodes[0]) == "a:1 (id: 1 rack: null)"
+    assert cluster.authorized_operations == frozenset({"CREATE", "DESCRIBE"})
