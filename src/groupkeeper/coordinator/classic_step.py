@@ -39,6 +39,7 @@ class Step:
         self.rebalance = group.soft.rebalance
         self.pending = group.soft.pending
         self.unsynced = group.soft.unsynced
+        self.began_empty = group.state is GroupState.EMPTY
         self.records: list[Record] = []
         self._released: dict[int, Message] = {}
         self._timers: list[Arm | Disarm] = []
@@ -106,8 +107,8 @@ def enter_join_phase(step: Step) -> None:
     step.disarm(SyncPhase(step.group_id))
     step.unsynced = frozenset()
     delay_ms = step.settings.group_initial_rebalance_delay_ms
-    is_first = step.state is GroupState.EMPTY
-    step.rebalance = Joining(initial=InitialDelay(delay_ms, -1) if is_first else None)
+    # Not the state now: the members that a Stable group is losing may have been its last.
+    step.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if step.began_empty else None)
 
 
 def settle_join_phase(step: Step) -> None:
