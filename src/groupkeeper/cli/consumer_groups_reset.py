@@ -32,7 +32,8 @@ from groupkeeper.operations.reset import (
     resolve,
 )
 from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime, parse_duration
-from groupkeeper.protocol.errors import InvalidTopicException
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from groupkeeper.cli.kafka_consumer_groups import ConsumerGroups
@@ -178,15 +179,17 @@ class GroupReset:
         topics = list(dict.fromkeys(partition.topic for partition in offsets))
         if not topics:
             return
-        with failing(java.wrapped):
-            described = await self.admin.describe_topics(topics, timeout_ms=self.timeout_ms)
+        described = await describe_topics(self.admin, topics, timeout_ms=self.timeout_ms)
         for partition in offsets:
             failure = described.failed.get(partition.topic)
             if failure is None:
                 continue
-            why = f"because metadata for topic `{partition.topic}` could not be found"
             if isinstance(failure, InvalidTopicException):
                 why = f"due to invalid topic `{partition.topic}`"
+            elif isinstance(failure, UnknownTopicOrPartition):
+                why = f"because metadata for topic `{partition.topic}` could not be found"
+            else:
+                raise ExecutionFailure(java.wrapped(failure))
             raise ExecutionFailure(
                 java.wrapped(type(failure)(f"Failed to fetch metadata for partition {partition} {why}"))
             )

@@ -64,7 +64,7 @@ def run_tool(
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has enough. Nothing may be flushed again when Python exits.
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return 0
     except KeyboardInterrupt:
         return 130

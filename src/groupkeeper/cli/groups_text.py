@@ -162,7 +162,7 @@ def _member_widths(
 
     least = [15, 15, *([17] if static else []), 15, 15]
     columns = [column(place, size) for place, size in enumerate(least)]
-    columns.append(15)
+    columns.append(15 if verbose else 16)  # the official tool prints a blank after the table that isn't verbose
     if verbose:
         first = len(columns)
         columns += [15, column(first + 1, 20), 15, column(first + 3, 20)]

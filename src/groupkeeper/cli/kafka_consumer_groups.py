@@ -56,6 +56,8 @@ def execute(options: Options) -> int:
         raise UsageProblem(str(problem)) from None
     except (ExecutionFailure, OperationRefused, OptionProblem) as problem:
         say(f"\nError: Executing consumer group command failed due to {problem}\n")
+    except (KafkaError, ClientError) as problem:
+        say(f"\nError: Executing consumer group command failed due to {java.described(problem)}\n")
     return 0
 
 

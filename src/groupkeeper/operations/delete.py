@@ -1,4 +1,4 @@
-"""Delete committed offsets (K496-50 and following)."""
+"""Delete groups (K122-85) and committed offsets (K496-50 and following)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.reset import parse_topic_argument
+from groupkeeper.operations.errors import NothingToDelete
+from groupkeeper.operations.reset import committed_offsets, parse_topic_argument
+from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import KafkaError
 
 
@@ -38,7 +40,7 @@ async def delete_offsets(
     parsed = [parse_topic_argument(argument) for argument in arguments]
     wanted = {TopicPartition(topic, number): None for topic, numbers in parsed for number in numbers or ()}
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
-    described = await admin.describe_topics(topics, timeout_ms=timeout_ms) if topics else Batch()
+    described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
     for topic in described.done.values():
         wanted |= {TopicPartition(topic.name, partition.partition): None for partition in topic.partitions}
     try:
@@ -46,3 +48,54 @@ async def delete_offsets(
     except (KafkaError, ClientError) as refusal:
         return DeletedOffsets(dict.fromkeys(wanted, refusal), dict(described.failed), refusal)
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
+
+
+class DeletedCommits(NamedTuple):
+    """The offsets that are deleted, by partition, and why others aren't, by the text of topic or partition."""
+
+    done: dict[TopicPartition, int]
+    failed: dict[str, Failure]
+
+
+async def delete_committed(
+    admin: Admin, group_id: str, arguments: Sequence[str], *, timeout_ms: int | None = None
+) -> DeletedCommits:
+    """Delete offsets that are committed.
+
+    A topic or partition without a committed offset fails with NothingToDelete, and isn't sent to the broker.
+    Raises BadTopicArgument before anything else, and what the coordinator refuses of the whole group.
+    """
+    parsed = [parse_topic_argument(argument) for argument in arguments]
+    committed = await committed_offsets(admin, group_id, timeout_ms=timeout_ms)
+    wanted: dict[TopicPartition, int] = {}
+    deleted = DeletedCommits({}, {})
+    for topic, numbers in parsed:
+        if numbers is None:
+            found = {partition: offset for partition, offset in committed.items() if partition.topic == topic}
+            wanted |= {partition: offset.offset for partition, offset in found.items()}
+            if not found:
+                deleted.failed[topic] = _nothing_to_delete(topic)
+        for number in numbers or ():
+            partition = TopicPartition(topic, number)
+            if partition in committed:
+                wanted[partition] = committed[partition].offset
+            else:
+                deleted.failed[str(partition)] = _nothing_to_delete(partition)
+    if wanted:
+        batch = await admin.delete_consumer_group_offsets(group_id, wanted, timeout_ms=timeout_ms)
+        deleted.failed.update({str(partition): failure for partition, failure in batch.failed.items()})
+        deleted.done.update({partition: wanted[partition] for partition in batch.done})
+    return deleted
+
+
+def _nothing_to_delete(place: TopicPartition | str) -> NothingToDelete:
+    return NothingToDelete(f"the group has no committed offset for {place}")
+
+
+async def delete_groups(admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
+    """Delete groups of consumers. Others, which DeleteGroups would delete too, fail as they cannot be described."""
+    described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    deleted = (
+        await admin.delete_consumer_groups(list(described.done), timeout_ms=timeout_ms) if described.done else Batch()
+    )
+    return Batch(dict(deleted.done), described.failed | deleted.failed)

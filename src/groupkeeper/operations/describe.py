@@ -17,6 +17,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
+from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition
 
 
@@ -87,11 +88,7 @@ def partitions_of(group: ConsumerGroupDescription, committed: Committed) -> set[
 async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> LogEnds:
     """Where the logs end. Partitions that cannot be asked for fail at once, and don't hold up the others."""
     wanted = sorted(partitions)
-    topics = (
-        await admin.describe_topics(dict.fromkeys(topic for topic, _ in wanted), timeout_ms=timeout_ms)
-        if wanted
-        else Batch()
-    )
+    topics = await describe_topics(admin, [topic for topic, _ in wanted], timeout_ms=timeout_ms)
     failed = dict(unreachable(wanted, topics))
     specs = dict.fromkeys((partition for partition in wanted if partition not in failed), OffsetSpec.latest())
     listed: Batch[TopicPartition, ListedOffset] = (

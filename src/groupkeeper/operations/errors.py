@@ -59,3 +59,7 @@ class NoPlan(OperationRefused):
     def __init__(self, group_id: str) -> None:
         super().__init__(f"No reset plan for group {group_id} found")
         self.group_id = group_id
+
+
+class NothingToDelete(OperationRefused):
+    """No offset is committed for the topic or partition."""

@@ -96,7 +96,7 @@ def _quoted_field(line: str, at: int) -> tuple[str, int]:
 
 
 def _quoted(text: str) -> str:
-    if len(text) > _LONGEST_UNQUOTED or any(letter < _SMALLEST_UNQUOTED for letter in text):
+    if len(text) > _LONGEST_UNQUOTED or any(letter < _SMALLEST_UNQUOTED or letter == "\\" for letter in text):
         return '"' + text.replace('"', '""') + '"'
     return text
 

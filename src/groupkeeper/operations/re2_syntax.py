@@ -1,4 +1,4 @@
-"""Is a regular expression valid for a group's subscription? The syntax of RE2/J, which Kafka's coordinator compiles with.
+"""Is a regular expression valid for a group's subscription? The syntax of RE2/J, with which Kafka compiles it.
 
 It lacks what needs backtracking (look-around, back-references, possessive repetition), and bounds counts at 1000.
 """

@@ -28,6 +28,7 @@ from groupkeeper.operations.errors import (
     PartitionsLeaderless,
     PartitionsMissing,
 )
+from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 
@@ -140,7 +141,7 @@ async def partitions_of(
     named = [TopicPartition(topic, n) for topic, numbers in parsed if numbers is not None for n in numbers]
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
     if topics:
-        described = (await admin.describe_topics(topics, timeout_ms=timeout_ms)).all()
+        described = (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all()
         named += [TopicPartition(topic, p.partition) for topic in topics for p in described[topic].partitions]
     return named
 
@@ -154,7 +155,7 @@ async def check_partitions(
     """
     topics = list(dict.fromkeys(partition.topic for partition in partitions))
     if topics:
-        described = (await admin.describe_topics(topics, timeout_ms=timeout_ms)).all()
+        described = (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all()
         refuse_unusable(partitions, described)
 
 

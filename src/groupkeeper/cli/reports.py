@@ -1,0 +1,71 @@
+"""Results of ``groupkeeper …`` as a table for people or as JSON for programs, made from the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+Value = str | int | bool | None | list[str] | list[int]
+Row = Mapping[str, Value]
+
+
+class Problem(NamedTuple):
+    """What did not work: the group (and partition, "" for none) concerned, the error's name, and its text."""
+
+    group: str
+    partition: str
+    error: str
+    message: str
+
+
+class Report(NamedTuple):
+    """Rows of one kind, all with the same keys, and what is missing beside them.
+
+    ``remarks`` are told to people only: what is noteworthy but no failure.
+    """
+
+    kind: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    problems: Sequence[Problem] = ()
+    remarks: Sequence[str] = ()
+
+    @property
+    def exit_status(self) -> int:
+        """0 when everything asked for is there, 1 otherwise."""
+        return 1 if self.problems else 0
+
+
+def as_json(report: Report) -> str:
+    """One object: the rows under the report's kind, and ``problems``."""
+    problems = [problem._asdict() for problem in report.problems]
+    return json.dumps({report.kind: list(report.rows), "problems": problems}, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_table(report: Report) -> str:
+    """A header and a line for each row, columns as wide as their longest text; "" without rows."""
+    if not report.rows:
+        return ""
+    lines = [[column.upper().replace("_", "-") for column in report.columns]]
+    lines += [[_text(row[column]) for column in report.columns] for row in report.rows]
+    widths = [max(map(len, texts)) for texts in zip(*lines, strict=True)]
+    rendered = ("  ".join(text.ljust(size) for text, size in zip(texts, widths, strict=True)) for texts in lines)
+    return "".join(line.rstrip() + "\n" for line in rendered)
+
+
+def problems_text(report: Report) -> str:
+    """A line for each remark and each problem."""
+    lines = [f"note: {remark}\n" for remark in report.remarks]
+    for problem in report.problems:
+        place = " ".join(part for part in (problem.group, problem.partition) if part)
+        lines.append(f"error: {place + ': ' if place else ''}{problem.message} ({problem.error})\n")
+    return "".join(lines)
+
+
+def _text(value: Value) -> str:
+    if value is None or value == [] or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

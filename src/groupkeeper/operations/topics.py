@@ -1,0 +1,29 @@
+"""Describe topics for an operation: which partitions there are, and which of them have a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Batch, TopicDescription
+from groupkeeper.client.errors import ClientError
+from groupkeeper.protocol.errors import InvalidTopicException, KafkaError
+
+
+async def describe_topics(
+    admin: Admin, names: Iterable[str], *, timeout_ms: int | None = None
+) -> Batch[str, TopicDescription]:
+    """The topics by name. When no broker answers at all, each of them has that failure.
+
+    The empty name fails here: a request would take it for no name.
+    """
+    wanted = list(dict.fromkeys(name for name in names if name))
+    described: Batch[str, TopicDescription] = Batch()
+    if wanted:
+        try:
+            described = await admin.describe_topics(wanted, timeout_ms=timeout_ms)
+        except (KafkaError, ClientError) as failure:
+            described.failed.update(dict.fromkeys(wanted, failure))
+    if "" in names:
+        described.failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
+    return described
