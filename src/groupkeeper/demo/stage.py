@@ -101,12 +101,15 @@ class Terminal:
         """
         self.steps += 1
         name, *arguments = shlex.split(command)
-        shown = shlex.join([name, "--bootstrap-server", self.address, *arguments])
+        where = ["--bootstrap-server", self.address]
+        # The drop-in takes its options in any order; groupkeeper's belong to the last subcommand.
+        whole = [name, *arguments, *where] if name == "groupkeeper" else [name, *where, *arguments]
+        shown = shlex.join(whole)
         say()
         say(emphasised(f"[{self.steps}] $ {shown}"))
         started = time.monotonic()
         ended = subprocess.run(
-            [command_path(name), "--bootstrap-server", self.address, *arguments],
+            [command_path(name), *whole[1:]],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

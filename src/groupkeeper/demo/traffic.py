@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from kafka import KafkaConsumer
 
@@ -53,18 +53,26 @@ def past_hours(now_ms: int, hours: int = 3) -> list[Sent]:
     return sorted(records, key=lambda sent: sent.timestamp_ms)
 
 
+def client_settings(bootstrap: str) -> dict[str, str | int | float | bool]:
+    """What every confluent-kafka client here is given: where to connect, and to speak up for errors only."""
+    return {"bootstrap.servers": bootstrap, "log_level": 3}
+
+
 def create_topics(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(client_settings(bootstrap))
     created = admin.create_topics([NewTopic(name, count) for name, count in PARTITIONS_BY_TOPIC.items()])
-    for answer in created.values():
-        answer.result(PATIENCE_S)
+    for name, answer in created.items():
+        try:
+            answer.result(PATIENCE_S)
+        except (KafkaException, TimeoutError) as error:
+            raise TourFailed(f"the topic {name} could not be created: {str(error) or 'no answer'}") from error
 
 
 def produce(bootstrap: str, records: Iterable[Sent]) -> None:
     """Sends with confluent-kafka's idempotent producer and waits for every acknowledgement."""
     lost: list[str] = []
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "compression.type": "gzip", "linger.ms": 20}
+        {**client_settings(bootstrap), "enable.idempotence": True, "compression.type": "gzip", "linger.ms": 20}
     )
     for sent in records:
         producer.produce(
@@ -84,7 +92,7 @@ def read_in_group(bootstrap: str, group_id: str, wanted: int) -> Reading:
     """Reads `wanted` records of both topics as the only member of the group, commits and leaves (confluent-kafka)."""
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_settings(bootstrap),
             "group.id": group_id,
             "client.id": group_id,
             "auto.offset.reset": "earliest",
