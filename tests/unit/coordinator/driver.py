@@ -191,7 +191,9 @@ class Driver:
     ) -> int:
         """The error code of a Heartbeat."""
         current = self.group(group_id).roster.generation if generation is None else generation
-        return self.send(HeartbeatRequest(group_id, current, member_id, instance_id), 4).of(HeartbeatResponse).error_code
+        return (
+            self.send(HeartbeatRequest(group_id, current, member_id, instance_id), 4).of(HeartbeatResponse).error_code
+        )
 
     def leave(self, *members: str | MemberIdentity, group_id: str = GROUP) -> list[int]:
         """The error codes of a LeaveGroup by member."""
