@@ -35,11 +35,11 @@ class Code:
 
     @contextmanager
     def maybe(self, condition: str | None) -> Iterator[None]:
-        """A block under `if condition:`, or no block where there is no condition."""
+        """A block under `if condition:` (under `else:` for that word), or no block where there is no condition."""
         if condition is None:
             yield
         else:
-            with self.block(f"if {condition}:"):
+            with self.block("else:" if condition == "else" else f"if {condition}:"):
                 yield
 
     def use(self, name: str) -> str:

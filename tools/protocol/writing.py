@@ -5,15 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 
 from tools.protocol.code import Code, condition, default_value, is_fixed
+from tools.protocol.reading import NUMBERS, letters
 from tools.protocol.schema import FIXED_FORMATS, Field, Message, Struct, Versions
 
 
 def writer(code: Code, message: Message, name: str, flexible: bool, versions: Versions) -> None:
     code.blank(2)
     with code.block(f"def {name}(value: {message.name}, out: bytearray, version: int) -> None:"):
-        _Writer(code, message, flexible).struct(message.root, versions, "value", "a", "out")
-        if code.lines[-1].endswith(":"):
-            code.line("return")
+        _Writer(code, message, flexible).struct(message.root, versions, "value", "out")
 
 
 class _Writer:
@@ -21,9 +20,11 @@ class _Writer:
         self.code = code
         self.message = message
         self.flexible = flexible
+        self.letters = letters()
 
-    def struct(self, struct: Struct, scope: Versions, value: str, letter: str, out: str) -> None:
+    def struct(self, struct: Struct, scope: Versions, value: str, out: str) -> None:
         """Code that appends the struct in variable `value` to `out`."""
+        letter = next(self.letters)
         start = len(self.code.lines)
         tagged = [item for item in struct.fields if self.flexible and item.tagged & scope]
         for item in struct.fields:
@@ -73,34 +74,35 @@ class _Writer:
                 self._fixed(group, value, out, last)
                 continue
             for item in group:
-                self._one(item, scope & item.versions, f"{value}.{item.name}", letter, out)
+                self._one(item, scope & item.versions, value, letter, out)
             if last:
                 self.code.line(f"{out}.append(0)")
 
     def _fixed(self, items: list[Field], value: str, out: str, closing: bool) -> None:
         """Neighbours of fixed width at once, the empty tag section behind them included."""
-        letters = "".join(FIXED_FORMATS[item.type] for item in items) + ("x" if closing else "")
-        if letters == "16s":
+        formats = "".join(FIXED_FORMATS[item.type] for item in items) + ("x" if closing else "")
+        if formats == "16s":
             self.code.line(f"{out} += {value}.{items[0].name}")
             return
         names = ", ".join(f"{value}.{item.name}" for item in items)
-        self.code.line(f"{out} += {self.code.struct(letters)}.pack({names})")
+        self.code.line(f"{out} += {self.code.struct(formats)}.pack({names})")
 
-    def _one(self, item: Field, scope: Versions, name: str, letter: str, out: str, tagged: bool = False) -> None:
+    def _one(self, item: Field, scope: Versions, value: str, letter: str, out: str, *, tagged: bool = False) -> None:
         """One field of variable width. None is written as null where some version of the scope allows it."""
-        code, local = self.code, f"value_{letter}"
-        code.line(f"{local} = {name}")
-        if item.nullable & scope:
-            with code.block(f"if {local} is None:"):
-                test = condition(item.nullable, scope)
-                if test is not None:
-                    with code.block(f"if not ({test}):"):
-                        code.line(f'raise {code.use("absent")}("{item.name} = null", version)')
+        code, local = self.code, f"{letter}_{item.name}"
+        code.line(f"{local} = {value}.{item.name}")
+        if not item.nullable:
+            self._present(item, scope, local, out)
+            return
+        with code.block(f"if {local} is None:"):
+            test = condition(item.nullable & scope, scope) if item.nullable & scope else "False"
+            if test is not None:
+                with code.maybe(None if test == "False" else f"not ({test})"):
+                    code.line(f'raise {code.use("absent")}("{item.name} = null", version)')
+            if test != "False":
                 code.line(self._null(item, out, tagged))
-            with code.block("else:"):
-                self._present(item, scope, local, letter, out)
-        else:
-            self._present(item, scope, local, letter, out)
+        with code.maybe(None if test == "False" else "else"):
+            self._present(item, scope, local, out)
 
     def _null(self, item: Field, out: str, tagged: bool) -> str:
         if item.struct_name is not None and not item.is_array:
@@ -110,13 +112,13 @@ class _Writer:
         width = 2 if item.type == "string" else 4
         return f'{out} += b"{chr(92)}xff{(chr(92) + "xff") * (width - 1)}"'
 
-    def _present(self, item: Field, scope: Versions, local: str, letter: str, out: str) -> None:
+    def _present(self, item: Field, scope: Versions, local: str, out: str) -> None:
         if item.is_array:
-            self._array(item, scope, local, letter, out)
+            self._array(item, scope, local, out)
         elif item.struct_name is not None:
             if item.nullable & scope:
                 self.code.line(f"{out}.append(1)")
-            self.struct(self.message.structs[item.struct_name], scope, local, chr(ord(letter) + 1), out)
+            self.struct(self.message.structs[item.struct_name], scope, local, out)
         else:
             self._variable(item.type, local, out, item.inflexible)
 
@@ -128,26 +130,31 @@ class _Writer:
             code.line(f"{code.use('write_compact_bytes')}({out}, {local})")
         else:
             code.line(f"encoded = {local}.encode()")
-            code.line("size = len(encoded) + 1")
-            with code.block("if size < 128:"):
-                code.line(f"{out}.append(size)")
-            with code.block("else:"):
-                code.line(f"{out} += {code.use('varint')}(size)")
+            self._size("len(encoded) + 1", out)
             code.line(f"{out} += encoded")
 
-    def _array(self, item: Field, scope: Versions, local: str, letter: str, out: str) -> None:
+    def _size(self, expression: str, out: str) -> None:
+        """An unsigned varint, in line where it is one byte."""
+        code = self.code
+        code.line(f"size = {expression}")
+        with code.block("if size < 128:"):
+            code.line(f"{out}.append(size)")
+        with code.block("else:"):
+            code.line(f"{out} += {code.use('varint')}(size)")
+
+    def _array(self, item: Field, scope: Versions, local: str, out: str) -> None:
         code = self.code
         if self.flexible:
-            code.line(f"{out} += {code.use('varint')}(len({local}) + 1)")
+            self._size(f"len({local}) + 1", out)
         else:
             code.line(f"{out} += {code.struct('i')}.pack(len({local}))")
-        if item.element in ("int8", "int16", "int32", "int64"):
+        if item.element in NUMBERS:
             code.line(f'{code.use("write_numbers")}({out}, {local}, "{FIXED_FORMATS[item.element]}")')
             return
-        element = f"item_{chr(ord(letter) + 1)}"
+        element = f"item_{local}"
         with code.block(f"for {element} in {local}:"):
             if item.struct_name is not None:
-                self.struct(self.message.structs[item.struct_name], scope, element, chr(ord(letter) + 1), out)
+                self.struct(self.message.structs[item.struct_name], scope, element, out)
             elif item.element == "uuid":
                 code.line(f"{out} += {element}")
             else:
@@ -155,22 +162,20 @@ class _Writer:
 
     def _tags(self, tagged: list[Field], scope: Versions, value: str, letter: str, out: str) -> None:
         """The tagged-field section: only fields that differ from their default, in the order of their tags."""
-        code, section = self.code, f"tags_{letter}"
-        code.line(f"{section} = []")
+        code, section, inner = self.code, f"tags_{letter}", f"field_{letter}"
+        code.line(f"{section}: list[tuple[int, bytearray]] = []")
         for item in sorted(tagged, key=lambda f: f.tag or 0):
-            name = f"{value}.{item.name}"
             test = condition(item.tagged, scope)
             guard = f"{test} and " if test else ""
-            with code.block(f"if {guard}{self._differs(item, name)}:"):
-                inner = f"field_{letter}"
+            with code.block(f"if {guard}{self._differs(item, f'{value}.{item.name}')}:"):
                 code.line(f"{inner} = bytearray()")
                 if is_fixed(item):
                     self._fixed([item], value, inner, False)
                 else:
-                    self._one(item, scope & item.tagged, name, letter, inner, tagged=True)
+                    self._one(item, scope & item.tagged, value, letter, inner, tagged=True)
                 code.line(f"{section}.append(({item.tag}, {inner}))")
-        code.line(f"{out} += {code.use('varint')}(len({section}))")
-        with code.block(f"for tag_{letter}, field_{letter} in {section}:"):
-            varint = code.use("varint")
-            code.line(f"{out} += {varint}(tag_{letter}) + {varint}(len(field_{letter}))")
-            code.line(f"{out} += field_{letter}")
+        varint = code.use("varint")
+        code.line(f"{out} += {varint}(len({section}))")
+        with code.block(f"for tag_{letter}, {inner} in {section}:"):
+            code.line(f"{out} += {varint}(tag_{letter}) + {varint}(len({inner}))")
+            code.line(f"{out} += {inner}")

@@ -166,6 +166,22 @@ def read_text(buf: bytes, pos: int) -> tuple[str, int]:
     return buf[pos + 2 : end].decode(), end
 
 
+def read_nullable_text(buf: bytes, pos: int) -> tuple[str | None, int]:
+    """A string with a 16-bit length, of which −1 is null."""
+    (length,) = _INT16.unpack_from(buf, pos)
+    if length == -1:
+        return None, pos + 2
+    return read_text(buf, pos)
+
+
+def read_nullable_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
+    """Bytes with a 32-bit length, of which −1 is null."""
+    (length,) = _INT32.unpack_from(buf, pos)
+    if length == -1:
+        return None, pos + 4
+    return read_bytes(buf, pos)
+
+
 def read_bytes(buf: bytes, pos: int) -> tuple[bytes, int]:
     """Bytes with a 32-bit length; null is refused."""
     (length,) = _INT32.unpack_from(buf, pos)
@@ -176,11 +192,11 @@ def read_bytes(buf: bytes, pos: int) -> tuple[bytes, int]:
 
 
 def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
-    """Number of elements of a compact array (−1 is null), bounded by the bytes that remain."""
+    """One more than the number of elements of a compact array (0 is null), bounded by the bytes that remain."""
     count, pos = read_varint(buf, pos)
     if count - 1 > len(buf) - pos:
         raise MalformedMessage(f"array of {count - 1} elements in {len(buf) - pos} bytes")
-    return count - 1, pos
+    return count, pos
 
 
 def read_count(buf: bytes, pos: int) -> tuple[int, int]:

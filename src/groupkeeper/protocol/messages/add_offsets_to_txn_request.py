@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _qh = Struct(">qh")
+_qhB = Struct(">qhB")
 
 
 class AddOffsetsToTxnRequest(RootMessage):
@@ -57,32 +58,35 @@ class AddOffsetsToTxnRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddOffsetsToTxnRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_transactional_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_transactional_id = ""
+        pos += 1
     else:
         a_transactional_id, pos = read_compact_text(buf, pos)
-    a_producer_id, a_producer_epoch = _qh.unpack_from(buf, pos)
-    pos += 10
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_group_id = buf[pos + 1 : end].decode()
+    a_producer_id, a_producer_epoch, size = _qhB.unpack_from(buf, pos)
+    pos += 11
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_group_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
     else:
-        a_group_id, pos = read_compact_text(buf, pos)
+        a_group_id, pos = read_compact_text(buf, pos - 1)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AddOffsetsToTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_group_id)
-    return value, pos
+    return AddOffsetsToTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_group_id), pos
 
 
 def _write_flexible(value: AddOffsetsToTxnRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    encoded = value_a.encode()
+    a_transactional_id = value.transactional_id
+    encoded = a_transactional_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -90,8 +94,8 @@ def _write_flexible(value: AddOffsetsToTxnRequest, out: bytearray, version: int)
         out += varint(size)
     out += encoded
     out += _qh.pack(value.producer_id, value.producer_epoch)
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -106,13 +110,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddOffsetsToTxnRequ
     a_producer_id, a_producer_epoch = _qh.unpack_from(buf, pos)
     pos += 10
     a_group_id, pos = read_text(buf, pos)
-    value = AddOffsetsToTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_group_id)
-    return value, pos
+    return AddOffsetsToTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_group_id), pos
 
 
 def _write_plain(value: AddOffsetsToTxnRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    write_text(out, value_a)
+    a_transactional_id = value.transactional_id
+    write_text(out, a_transactional_id)
     out += _qh.pack(value.producer_id, value.producer_epoch)
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)

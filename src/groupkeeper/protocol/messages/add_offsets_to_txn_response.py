@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
 
 
@@ -49,14 +50,11 @@ class AddOffsetsToTxnResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddOffsetsToTxnResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = AddOffsetsToTxnResponse(a_throttle_time_ms, a_error_code)
-    return value, pos
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return AddOffsetsToTxnResponse(a_throttle_time_ms, a_error_code), pos
 
 
 def _write_flexible(value: AddOffsetsToTxnResponse, out: bytearray, version: int) -> None:
@@ -66,8 +64,7 @@ def _write_flexible(value: AddOffsetsToTxnResponse, out: bytearray, version: int
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddOffsetsToTxnResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    value = AddOffsetsToTxnResponse(a_throttle_time_ms, a_error_code)
-    return value, pos
+    return AddOffsetsToTxnResponse(a_throttle_time_ms, a_error_code), pos
 
 
 def _write_plain(value: AddOffsetsToTxnResponse, out: bytearray, version: int) -> None:

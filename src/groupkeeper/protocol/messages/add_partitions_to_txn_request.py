@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _qh = Struct(">qh")
+_qhB = Struct(">qhB")
 _qht = Struct(">qh?")
+_qhtB = Struct(">qh?B")
 
 
 class AddPartitionsToTxnTopic(Message):
@@ -98,86 +100,111 @@ class AddPartitionsToTxnRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnRequest, int]:
+    a_transactions: Sequence[AddPartitionsToTxnTransaction]
+    a_v3_and_below_topics: Sequence[AddPartitionsToTxnTopic]
     if version >= 4:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("transactions", pos)
-        a_transactions = []
-        append_a = a_transactions.append
-        for _ in range(count_a):
+        list_a_transactions: list[AddPartitionsToTxnTransaction] = []
+        append_a_transactions = list_a_transactions.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_transactional_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_transactional_id = ""
+                pos += 1
             else:
                 b_transactional_id, pos = read_compact_text(buf, pos)
-            b_producer_id, b_producer_epoch, b_verify_only = _qht.unpack_from(buf, pos)
-            pos += 11
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            b_producer_id, b_producer_epoch, b_verify_only, size = _qhtB.unpack_from(buf, pos)
+            pos += 12
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topics", pos)
-            b_topics = []
-            append_b = b_topics.append
-            for _ in range(count_b):
+            list_b_topics: list[AddPartitionsToTxnTopic] = []
+            append_b_topics = list_b_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_name = ""
+                    pos += 1
                 else:
                     c_name, pos = read_compact_text(buf, pos)
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+                c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = AddPartitionsToTxnTopic(c_name, c_partitions)
-                append_b(element)
+                append_b_topics(AddPartitionsToTxnTopic(c_name, c_partitions))
+            b_topics = list_b_topics
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AddPartitionsToTxnTransaction(b_transactional_id, b_producer_id, b_producer_epoch, b_verify_only, b_topics)
-            append_a(element)
+            append_a_transactions(AddPartitionsToTxnTransaction(b_transactional_id, b_producer_id, b_producer_epoch, b_verify_only, b_topics))
+        a_transactions = list_a_transactions
     else:
         a_transactions = ()
     if version <= 3:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_v3_and_below_transactional_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_v3_and_below_transactional_id = ""
+            pos += 1
         else:
             a_v3_and_below_transactional_id, pos = read_compact_text(buf, pos)
-        a_v3_and_below_producer_id, a_v3_and_below_producer_epoch = _qh.unpack_from(buf, pos)
-        pos += 10
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, size = _qhB.unpack_from(buf, pos)
+        pos += 11
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("v3_and_below_topics", pos)
-        a_v3_and_below_topics = []
-        append_a = a_v3_and_below_topics.append
-        for _ in range(count_a):
+        list_a_v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
+        append_a_v3_and_below_topics = list_a_v3_and_below_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_name = buf[pos + 1 : end].decode()
+                d_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                d_name = ""
+                pos += 1
             else:
-                b_name, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                d_name, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            d_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AddPartitionsToTxnTopic(b_name, b_partitions)
-            append_a(element)
+            append_a_v3_and_below_topics(AddPartitionsToTxnTopic(d_name, d_partitions))
+        a_v3_and_below_topics = list_a_v3_and_below_topics
     else:
         a_v3_and_below_transactional_id = ""
         a_v3_and_below_producer_id = 0
@@ -187,8 +214,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AddPartitionsToTxnRequest(a_transactions, a_v3_and_below_transactional_id, a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, a_v3_and_below_topics)
-    return value, pos
+    return AddPartitionsToTxnRequest(a_transactions, a_v3_and_below_transactional_id, a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, a_v3_and_below_topics), pos
 
 
 def _write_flexible(value: AddPartitionsToTxnRequest, out: bytearray, version: int) -> None:
@@ -203,37 +229,49 @@ def _write_flexible(value: AddPartitionsToTxnRequest, out: bytearray, version: i
     if not (version <= 3) and value.v3_and_below_topics:
         raise absent("v3_and_below_topics", version)
     if version >= 4:
-        value_a = value.transactions
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.transactional_id
-            encoded = value_b.encode()
+        a_transactions = value.transactions
+        size = len(a_transactions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_transactions in a_transactions:
+            b_transactional_id = item_a_transactions.transactional_id
+            encoded = b_transactional_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _qht.pack(item_b.producer_id, item_b.producer_epoch, item_b.verify_only)
-            value_b = item_b.topics
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.name
-                encoded = value_c.encode()
+            out += _qht.pack(item_a_transactions.producer_id, item_a_transactions.producer_epoch, item_a_transactions.verify_only)
+            b_topics = item_a_transactions.topics
+            size = len(b_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_topics in b_topics:
+                c_name = item_b_topics.name
+                encoded = c_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.partitions
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+                c_partitions = item_b_topics.partitions
+                size = len(c_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_partitions, "i")
                 out.append(0)
             out.append(0)
     if version <= 3:
-        value_a = value.v3_and_below_transactional_id
-        encoded = value_a.encode()
+        a_v3_and_below_transactional_id = value.v3_and_below_transactional_id
+        encoded = a_v3_and_below_transactional_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -241,20 +279,28 @@ def _write_flexible(value: AddPartitionsToTxnRequest, out: bytearray, version: i
             out += varint(size)
         out += encoded
         out += _qh.pack(value.v3_and_below_producer_id, value.v3_and_below_producer_epoch)
-        value_a = value.v3_and_below_topics
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        a_v3_and_below_topics = value.v3_and_below_topics
+        size = len(a_v3_and_below_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_v3_and_below_topics in a_v3_and_below_topics:
+            d_name = item_a_v3_and_below_topics.name
+            encoded = d_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            d_partitions = item_a_v3_and_below_topics.partitions
+            size = len(d_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, d_partitions, "i")
             out.append(0)
     out.append(0)
 
@@ -263,34 +309,33 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnR
     a_v3_and_below_transactional_id, pos = read_text(buf, pos)
     a_v3_and_below_producer_id, a_v3_and_below_producer_epoch = _qh.unpack_from(buf, pos)
     pos += 10
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_v3_and_below_topics, pos = read_count(buf, pos)
+    if count_a_v3_and_below_topics < 0:
         raise refuse_null("v3_and_below_topics", pos)
-    a_v3_and_below_topics = []
-    append_a = a_v3_and_below_topics.append
-    for _ in range(count_a):
+    list_a_v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
+    append_a_v3_and_below_topics = list_a_v3_and_below_topics.append
+    for _ in range(count_a_v3_and_below_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        element = AddPartitionsToTxnTopic(b_name, b_partitions)
-        append_a(element)
-    value = AddPartitionsToTxnRequest((), a_v3_and_below_transactional_id, a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, a_v3_and_below_topics)
-    return value, pos
+        b_partitions, pos = read_numbers(buf, pos, count_b_partitions, "i", 4)
+        append_a_v3_and_below_topics(AddPartitionsToTxnTopic(b_name, b_partitions))
+    a_v3_and_below_topics = list_a_v3_and_below_topics
+    return AddPartitionsToTxnRequest((), a_v3_and_below_transactional_id, a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, a_v3_and_below_topics), pos
 
 
 def _write_plain(value: AddPartitionsToTxnRequest, out: bytearray, version: int) -> None:
     if value.transactions:
         raise absent("transactions", version)
-    value_a = value.v3_and_below_transactional_id
-    write_text(out, value_a)
+    a_v3_and_below_transactional_id = value.v3_and_below_transactional_id
+    write_text(out, a_v3_and_below_transactional_id)
     out += _qh.pack(value.v3_and_below_producer_id, value.v3_and_below_producer_epoch)
-    value_a = value.v3_and_below_topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        write_numbers(out, value_b, "i")
+    a_v3_and_below_topics = value.v3_and_below_topics
+    out += _i.pack(len(a_v3_and_below_topics))
+    for item_a_v3_and_below_topics in a_v3_and_below_topics:
+        b_name = item_a_v3_and_below_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_v3_and_below_topics.partitions
+        out += _i.pack(len(b_partitions))
+        write_numbers(out, b_partitions, "i")

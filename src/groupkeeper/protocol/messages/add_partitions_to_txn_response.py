@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
 
 
@@ -101,108 +103,127 @@ class AddPartitionsToTxnResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnResponse, int]:
+    a_results_by_transaction: Sequence[AddPartitionsToTxnResult]
+    a_results_by_topic_v3_and_below: Sequence[AddPartitionsToTxnTopicResult]
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if version >= 4:
-        (a_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        a_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("results_by_transaction", pos)
-        a_results_by_transaction = []
-        append_a = a_results_by_transaction.append
-        for _ in range(count_a):
+        list_a_results_by_transaction: list[AddPartitionsToTxnResult] = []
+        append_a_results_by_transaction = list_a_results_by_transaction.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_transactional_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_transactional_id = ""
+                pos += 1
             else:
                 b_transactional_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topic_results", pos)
-            b_topic_results = []
-            append_b = b_topic_results.append
-            for _ in range(count_b):
+            list_b_topic_results: list[AddPartitionsToTxnTopicResult] = []
+            append_b_topic_results = list_b_topic_results.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_name = ""
+                    pos += 1
                 else:
                     c_name, pos = read_compact_text(buf, pos)
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("results_by_partition", pos)
-                c_results_by_partition = []
-                append_c = c_results_by_partition.append
-                for _ in range(count_c):
-                    d_partition_index, d_partition_error_code = _ih.unpack_from(buf, pos)
-                    pos += 6
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    element = AddPartitionsToTxnPartitionResult(d_partition_index, d_partition_error_code)
-                    append_c(element)
+                list_c_results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
+                append_c_results_by_partition = list_c_results_by_partition.append
+                for _ in range(size - 1):
+                    d_partition_index, d_partition_error_code, size = _ihB.unpack_from(buf, pos)
+                    pos += 7
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_c_results_by_partition(AddPartitionsToTxnPartitionResult(d_partition_index, d_partition_error_code))
+                c_results_by_partition = list_c_results_by_partition
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = AddPartitionsToTxnTopicResult(c_name, c_results_by_partition)
-                append_b(element)
+                append_b_topic_results(AddPartitionsToTxnTopicResult(c_name, c_results_by_partition))
+            b_topic_results = list_b_topic_results
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AddPartitionsToTxnResult(b_transactional_id, b_topic_results)
-            append_a(element)
+            append_a_results_by_transaction(AddPartitionsToTxnResult(b_transactional_id, b_topic_results))
+        a_results_by_transaction = list_a_results_by_transaction
     else:
         a_error_code = 0
         a_results_by_transaction = ()
     if version <= 3:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("results_by_topic_v3_and_below", pos)
-        a_results_by_topic_v3_and_below = []
-        append_a = a_results_by_topic_v3_and_below.append
-        for _ in range(count_a):
+        list_a_results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
+        append_a_results_by_topic_v3_and_below = list_a_results_by_topic_v3_and_below.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_name = buf[pos + 1 : end].decode()
+                e_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                e_name = ""
+                pos += 1
             else:
-                b_name, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                e_name, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("results_by_partition", pos)
-            b_results_by_partition = []
-            append_b = b_results_by_partition.append
-            for _ in range(count_b):
-                c_partition_index, c_partition_error_code = _ih.unpack_from(buf, pos)
-                pos += 6
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = AddPartitionsToTxnPartitionResult(c_partition_index, c_partition_error_code)
-                append_b(element)
+            list_e_results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
+            append_e_results_by_partition = list_e_results_by_partition.append
+            for _ in range(size - 1):
+                f_partition_index, f_partition_error_code, size = _ihB.unpack_from(buf, pos)
+                pos += 7
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_e_results_by_partition(AddPartitionsToTxnPartitionResult(f_partition_index, f_partition_error_code))
+            e_results_by_partition = list_e_results_by_partition
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AddPartitionsToTxnTopicResult(b_name, b_results_by_partition)
-            append_a(element)
+            append_a_results_by_topic_v3_and_below(AddPartitionsToTxnTopicResult(e_name, e_results_by_partition))
+        a_results_by_topic_v3_and_below = list_a_results_by_topic_v3_and_below
     else:
         a_results_by_topic_v3_and_below = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AddPartitionsToTxnResponse(a_throttle_time_ms, a_error_code, a_results_by_transaction, a_results_by_topic_v3_and_below)
-    return value, pos
+    return AddPartitionsToTxnResponse(a_throttle_time_ms, a_error_code, a_results_by_transaction, a_results_by_topic_v3_and_below), pos
 
 
 def _write_flexible(value: AddPartitionsToTxnResponse, out: bytearray, version: int) -> None:
@@ -213,50 +234,70 @@ def _write_flexible(value: AddPartitionsToTxnResponse, out: bytearray, version: 
     out += _i.pack(value.throttle_time_ms)
     if version >= 4:
         out += _h.pack(value.error_code)
-        value_a = value.results_by_transaction
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.transactional_id
-            encoded = value_b.encode()
+        a_results_by_transaction = value.results_by_transaction
+        size = len(a_results_by_transaction) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_results_by_transaction in a_results_by_transaction:
+            b_transactional_id = item_a_results_by_transaction.transactional_id
+            encoded = b_transactional_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.topic_results
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.name
-                encoded = value_c.encode()
+            b_topic_results = item_a_results_by_transaction.topic_results
+            size = len(b_topic_results) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_topic_results in b_topic_results:
+                c_name = item_b_topic_results.name
+                encoded = c_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.results_by_partition
-                out += varint(len(value_c) + 1)
-                for item_d in value_c:
-                    out += _ihx.pack(item_d.partition_index, item_d.partition_error_code)
+                c_results_by_partition = item_b_topic_results.results_by_partition
+                size = len(c_results_by_partition) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_c_results_by_partition in c_results_by_partition:
+                    out += _ihx.pack(item_c_results_by_partition.partition_index, item_c_results_by_partition.partition_error_code)
                 out.append(0)
             out.append(0)
     if version <= 3:
-        value_a = value.results_by_topic_v3_and_below
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        a_results_by_topic_v3_and_below = value.results_by_topic_v3_and_below
+        size = len(a_results_by_topic_v3_and_below) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_results_by_topic_v3_and_below in a_results_by_topic_v3_and_below:
+            e_name = item_a_results_by_topic_v3_and_below.name
+            encoded = e_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.results_by_partition
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                out += _ihx.pack(item_c.partition_index, item_c.partition_error_code)
+            e_results_by_partition = item_a_results_by_topic_v3_and_below.results_by_partition
+            size = len(e_results_by_partition) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_e_results_by_partition in e_results_by_partition:
+                out += _ihx.pack(item_e_results_by_partition.partition_index, item_e_results_by_partition.partition_error_code)
             out.append(0)
     out.append(0)
 
@@ -264,39 +305,38 @@ def _write_flexible(value: AddPartitionsToTxnResponse, out: bytearray, version: 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToTxnResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_results_by_topic_v3_and_below, pos = read_count(buf, pos)
+    if count_a_results_by_topic_v3_and_below < 0:
         raise refuse_null("results_by_topic_v3_and_below", pos)
-    a_results_by_topic_v3_and_below = []
-    append_a = a_results_by_topic_v3_and_below.append
-    for _ in range(count_a):
+    list_a_results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
+    append_a_results_by_topic_v3_and_below = list_a_results_by_topic_v3_and_below.append
+    for _ in range(count_a_results_by_topic_v3_and_below):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_results_by_partition, pos = read_count(buf, pos)
+        if count_b_results_by_partition < 0:
             raise refuse_null("results_by_partition", pos)
-        b_results_by_partition = []
-        append_b = b_results_by_partition.append
-        for _ in range(count_b):
+        list_b_results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
+        append_b_results_by_partition = list_b_results_by_partition.append
+        for _ in range(count_b_results_by_partition):
             c_partition_index, c_partition_error_code = _ih.unpack_from(buf, pos)
             pos += 6
-            element = AddPartitionsToTxnPartitionResult(c_partition_index, c_partition_error_code)
-            append_b(element)
-        element = AddPartitionsToTxnTopicResult(b_name, b_results_by_partition)
-        append_a(element)
-    value = AddPartitionsToTxnResponse(a_throttle_time_ms, 0, (), a_results_by_topic_v3_and_below)
-    return value, pos
+            append_b_results_by_partition(AddPartitionsToTxnPartitionResult(c_partition_index, c_partition_error_code))
+        b_results_by_partition = list_b_results_by_partition
+        append_a_results_by_topic_v3_and_below(AddPartitionsToTxnTopicResult(b_name, b_results_by_partition))
+    a_results_by_topic_v3_and_below = list_a_results_by_topic_v3_and_below
+    return AddPartitionsToTxnResponse(a_throttle_time_ms, 0, (), a_results_by_topic_v3_and_below), pos
 
 
 def _write_plain(value: AddPartitionsToTxnResponse, out: bytearray, version: int) -> None:
     if value.results_by_transaction:
         raise absent("results_by_transaction", version)
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results_by_topic_v3_and_below
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.results_by_partition
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.partition_error_code)
+    a_results_by_topic_v3_and_below = value.results_by_topic_v3_and_below
+    out += _i.pack(len(a_results_by_topic_v3_and_below))
+    for item_a_results_by_topic_v3_and_below in a_results_by_topic_v3_and_below:
+        b_name = item_a_results_by_topic_v3_and_below.name
+        write_text(out, b_name)
+        b_results_by_partition = item_a_results_by_topic_v3_and_below.results_by_partition
+        out += _i.pack(len(b_results_by_partition))
+        for item_b_results_by_partition in b_results_by_partition:
+            out += _ih.pack(item_b_results_by_partition.partition_index, item_b_results_by_partition.partition_error_code)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _iiu = Struct(">ii16s")
+_iiuB = Struct(">ii16sB")
 _t = Struct(">?")
 
 
@@ -76,46 +77,55 @@ class AddRaftVoterRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddRaftVoterRequest, int]:
+    a_cluster_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_cluster_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
+        pos += 1
     elif size == 0:
         a_cluster_id = None
         pos += 1
     else:
         a_cluster_id, pos = read_compact_text(buf, pos)
-    a_timeout_ms, a_voter_id, a_voter_directory_id = _iiu.unpack_from(buf, pos)
-    pos += 24
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_timeout_ms, a_voter_id, a_voter_directory_id, size = _iiuB.unpack_from(buf, pos)
+    pos += 25
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("listeners", pos)
-    a_listeners = []
-    append_a = a_listeners.append
-    for _ in range(count_a):
+    list_a_listeners: list[Listener] = []
+    append_a_listeners = list_a_listeners.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_host = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
+            pos += 1
         else:
             b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _H.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = Listener(b_name, b_host, b_port)
-        append_a(element)
+        b_port, size = _HB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_listeners(Listener(b_name, b_host, b_port))
+    a_listeners = list_a_listeners
     if version >= 1:
         a_ack_when_committed = buf[pos] != 0
         pos += 1
@@ -125,18 +135,17 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddRaftVoterRequ
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AddRaftVoterRequest(a_cluster_id, a_timeout_ms, a_voter_id, a_voter_directory_id, a_listeners, a_ack_when_committed)
-    return value, pos
+    return AddRaftVoterRequest(a_cluster_id, a_timeout_ms, a_voter_id, a_voter_directory_id, a_listeners, a_ack_when_committed), pos
 
 
 def _write_flexible(value: AddRaftVoterRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and not value.ack_when_committed:
         raise absent("ack_when_committed", version)
-    value_a = value.cluster_id
-    if value_a is None:
+    a_cluster_id = value.cluster_id
+    if a_cluster_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_cluster_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -144,26 +153,30 @@ def _write_flexible(value: AddRaftVoterRequest, out: bytearray, version: int) ->
             out += varint(size)
         out += encoded
     out += _iiu.pack(value.timeout_ms, value.voter_id, value.voter_directory_id)
-    value_a = value.listeners
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_listeners = value.listeners
+    size = len(a_listeners) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_listeners in a_listeners:
+        b_name = item_a_listeners.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.host
-        encoded = value_b.encode()
+        b_host = item_a_listeners.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(item_b.port)
+        out += _Hx.pack(item_a_listeners.port)
     if version >= 1:
         out += _t.pack(value.ack_when_committed)
     out.append(0)

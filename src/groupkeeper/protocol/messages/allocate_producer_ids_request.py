@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 
 
@@ -44,14 +44,11 @@ class AllocateProducerIdsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AllocateProducerIdsRequest, int]:
-    a_broker_id, a_broker_epoch = _iq.unpack_from(buf, pos)
-    pos += 12
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = AllocateProducerIdsRequest(a_broker_id, a_broker_epoch)
-    return value, pos
+    a_broker_id, a_broker_epoch, size = _iqB.unpack_from(buf, pos)
+    pos += 13
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return AllocateProducerIdsRequest(a_broker_id, a_broker_epoch), pos
 
 
 def _write_flexible(value: AllocateProducerIdsRequest, out: bytearray, version: int) -> None:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_ihqi = Struct(">ihqi")
+_ihqiB = Struct(">ihqiB")
 _ihqix = Struct(">ihqix")
 
 
@@ -48,14 +48,11 @@ class AllocateProducerIdsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AllocateProducerIdsResponse, int]:
-    a_throttle_time_ms, a_error_code, a_producer_id_start, a_producer_id_len = _ihqi.unpack_from(buf, pos)
-    pos += 18
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = AllocateProducerIdsResponse(a_throttle_time_ms, a_error_code, a_producer_id_start, a_producer_id_len)
-    return value, pos
+    a_throttle_time_ms, a_error_code, a_producer_id_start, a_producer_id_len, size = _ihqiB.unpack_from(buf, pos)
+    pos += 19
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return AllocateProducerIdsResponse(a_throttle_time_ms, a_error_code, a_producer_id_start, a_producer_id_len), pos
 
 
 def _write_flexible(value: AllocateProducerIdsResponse, out: bytearray, version: int) -> None:

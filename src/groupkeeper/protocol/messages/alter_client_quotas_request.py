@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _dt = Struct(">d?")
+_dtB = Struct(">d?B")
 _dtx = Struct(">d?x")
-_h = Struct(">h")
 _i = Struct(">i")
 _t = Struct(">?")
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -100,30 +102,43 @@ class AlterClientQuotasRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("entries", pos)
-    a_entries = []
-    append_a = a_entries.append
-    for _ in range(count_a):
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_entries: list[EntryData] = []
+    append_a_entries = list_a_entries.append
+    for _ in range(size - 1):
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("entity", pos)
-        b_entity = []
-        append_b = b_entity.append
-        for _ in range(count_b):
+        list_b_entity: list[EntityData] = []
+        append_b_entity = list_b_entity.append
+        for _ in range(size - 1):
+            c_entity_name: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_entity_type = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_entity_type = ""
+                pos += 1
             else:
                 c_entity_type, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_entity_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_entity_name = ""
+                pos += 1
             elif size == 0:
                 c_entity_name = None
                 pos += 1
@@ -133,65 +148,74 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = EntityData(c_entity_type, c_entity_name)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            append_b_entity(EntityData(c_entity_type, c_entity_name))
+        b_entity = list_b_entity
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("ops", pos)
-        b_ops = []
-        append_b = b_ops.append
-        for _ in range(count_b):
+        list_b_ops: list[OpData] = []
+        append_b_ops = list_b_ops.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_key = buf[pos + 1 : end].decode()
+                d_key = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                c_key, pos = read_compact_text(buf, pos)
-            c_value, c_remove = _dt.unpack_from(buf, pos)
-            pos += 9
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
+            elif size == 1:
+                d_key = ""
                 pos += 1
-            element = OpData(c_key, c_value, c_remove)
-            append_b(element)
+            else:
+                d_key, pos = read_compact_text(buf, pos)
+            d_value, d_remove, size = _dtB.unpack_from(buf, pos)
+            pos += 10
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_ops(OpData(d_key, d_value, d_remove))
+        b_ops = list_b_ops
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = EntryData(b_entity, b_ops)
-        append_a(element)
-    a_validate_only = buf[pos] != 0
-    pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = AlterClientQuotasRequest(a_entries, a_validate_only)
-    return value, pos
+        append_a_entries(EntryData(b_entity, b_ops))
+    a_entries = list_a_entries
+    a_validate_only, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return AlterClientQuotasRequest(a_entries, a_validate_only), pos
 
 
 def _write_flexible(value: AlterClientQuotasRequest, out: bytearray, version: int) -> None:
-    value_a = value.entries
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.entity
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.entity_type
-            encoded = value_c.encode()
+    a_entries = value.entries
+    size = len(a_entries) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_entries in a_entries:
+        b_entity = item_a_entries.entity
+        size = len(b_entity) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_entity in b_entity:
+            c_entity_type = item_b_entity.entity_type
+            encoded = c_entity_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.entity_name
-            if value_c is None:
+            c_entity_name = item_b_entity.entity_name
+            if c_entity_name is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_entity_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -199,80 +223,80 @@ def _write_flexible(value: AlterClientQuotasRequest, out: bytearray, version: in
                     out += varint(size)
                 out += encoded
             out.append(0)
-        value_b = item_b.ops
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.key
-            encoded = value_c.encode()
+        b_ops = item_a_entries.ops
+        size = len(b_ops) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_ops in b_ops:
+            d_key = item_b_ops.key
+            encoded = d_key.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _dtx.pack(item_c.value, item_c.remove)
+            out += _dtx.pack(item_b_ops.value, item_b_ops.remove)
         out.append(0)
     out += _tx.pack(value.validate_only)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_entries, pos = read_count(buf, pos)
+    if count_a_entries < 0:
         raise refuse_null("entries", pos)
-    a_entries = []
-    append_a = a_entries.append
-    for _ in range(count_a):
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+    list_a_entries: list[EntryData] = []
+    append_a_entries = list_a_entries.append
+    for _ in range(count_a_entries):
+        count_b_entity, pos = read_count(buf, pos)
+        if count_b_entity < 0:
             raise refuse_null("entity", pos)
-        b_entity = []
-        append_b = b_entity.append
-        for _ in range(count_b):
+        list_b_entity: list[EntityData] = []
+        append_b_entity = list_b_entity.append
+        for _ in range(count_b_entity):
+            c_entity_name: str | None
             c_entity_type, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_entity_name = None
-                pos += 2
-            else:
-                c_entity_name, pos = read_text(buf, pos)
-            element = EntityData(c_entity_type, c_entity_name)
-            append_b(element)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+            c_entity_name, pos = read_nullable_text(buf, pos)
+            append_b_entity(EntityData(c_entity_type, c_entity_name))
+        b_entity = list_b_entity
+        count_b_ops, pos = read_count(buf, pos)
+        if count_b_ops < 0:
             raise refuse_null("ops", pos)
-        b_ops = []
-        append_b = b_ops.append
-        for _ in range(count_b):
-            c_key, pos = read_text(buf, pos)
-            c_value, c_remove = _dt.unpack_from(buf, pos)
+        list_b_ops: list[OpData] = []
+        append_b_ops = list_b_ops.append
+        for _ in range(count_b_ops):
+            d_key, pos = read_text(buf, pos)
+            d_value, d_remove = _dt.unpack_from(buf, pos)
             pos += 9
-            element = OpData(c_key, c_value, c_remove)
-            append_b(element)
-        element = EntryData(b_entity, b_ops)
-        append_a(element)
+            append_b_ops(OpData(d_key, d_value, d_remove))
+        b_ops = list_b_ops
+        append_a_entries(EntryData(b_entity, b_ops))
+    a_entries = list_a_entries
     a_validate_only = buf[pos] != 0
     pos += 1
-    value = AlterClientQuotasRequest(a_entries, a_validate_only)
-    return value, pos
+    return AlterClientQuotasRequest(a_entries, a_validate_only), pos
 
 
 def _write_plain(value: AlterClientQuotasRequest, out: bytearray, version: int) -> None:
-    value_a = value.entries
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.entity
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.entity_type
-            write_text(out, value_c)
-            value_c = item_c.entity_name
-            if value_c is None:
+    a_entries = value.entries
+    out += _i.pack(len(a_entries))
+    for item_a_entries in a_entries:
+        b_entity = item_a_entries.entity
+        out += _i.pack(len(b_entity))
+        for item_b_entity in b_entity:
+            c_entity_type = item_b_entity.entity_type
+            write_text(out, c_entity_type)
+            c_entity_name = item_b_entity.entity_name
+            if c_entity_name is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
-        value_b = item_b.ops
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.key
-            write_text(out, value_c)
-            out += _dt.pack(item_c.value, item_c.remove)
+                write_text(out, c_entity_name)
+        b_ops = item_a_entries.ops
+        out += _i.pack(len(b_ops))
+        for item_b_ops in b_ops:
+            d_key = item_b_ops.key
+            write_text(out, d_key)
+            out += _dt.pack(item_b_ops.value, item_b_ops.remove)
     out += _t.pack(value.validate_only)

@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class EntityData(Message):
@@ -84,44 +87,56 @@ class AlterClientQuotasResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("entries", pos)
-    a_entries = []
-    append_a = a_entries.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_entries: list[EntryData] = []
+    append_a_entries = list_a_entries.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_error_message, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("entity", pos)
-        b_entity = []
-        append_b = b_entity.append
-        for _ in range(count_b):
+        list_b_entity: list[EntityData] = []
+        append_b_entity = list_b_entity.append
+        for _ in range(size - 1):
+            c_entity_name: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_entity_type = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_entity_type = ""
+                pos += 1
             else:
                 c_entity_type, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_entity_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_entity_name = ""
+                pos += 1
             elif size == 0:
                 c_entity_name = None
                 pos += 1
@@ -131,55 +146,62 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = EntityData(c_entity_type, c_entity_name)
-            append_b(element)
+            append_b_entity(EntityData(c_entity_type, c_entity_name))
+        b_entity = list_b_entity
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = EntryData(b_error_code, b_error_message, b_entity)
-        append_a(element)
+        append_a_entries(EntryData(b_error_code, b_error_message, b_entity))
+    a_entries = list_a_entries
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterClientQuotasResponse(a_throttle_time_ms, a_entries)
-    return value, pos
+    return AlterClientQuotasResponse(a_throttle_time_ms, a_entries), pos
 
 
 def _write_flexible(value: AlterClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.entries
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_entries = value.entries
+    size = len(a_entries) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_entries in a_entries:
+        out += _h.pack(item_a_entries.error_code)
+        b_error_message = item_a_entries.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.entity
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.entity_type
-            encoded = value_c.encode()
+        b_entity = item_a_entries.entity
+        size = len(b_entity) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_entity in b_entity:
+            c_entity_type = item_b_entity.entity_type
+            encoded = c_entity_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.entity_name
-            if value_c is None:
+            c_entity_name = item_b_entity.entity_name
+            if c_entity_name is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_entity_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -194,57 +216,50 @@ def _write_flexible(value: AlterClientQuotasResponse, out: bytearray, version: i
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_entries, pos = read_count(buf, pos)
+    if count_a_entries < 0:
         raise refuse_null("entries", pos)
-    a_entries = []
-    append_a = a_entries.append
-    for _ in range(count_a):
+    list_a_entries: list[EntryData] = []
+    append_a_entries = list_a_entries.append
+    for _ in range(count_a_entries):
+        b_error_message: str | None
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_error_message = None
-            pos += 2
-        else:
-            b_error_message, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        b_error_message, pos = read_nullable_text(buf, pos)
+        count_b_entity, pos = read_count(buf, pos)
+        if count_b_entity < 0:
             raise refuse_null("entity", pos)
-        b_entity = []
-        append_b = b_entity.append
-        for _ in range(count_b):
+        list_b_entity: list[EntityData] = []
+        append_b_entity = list_b_entity.append
+        for _ in range(count_b_entity):
+            c_entity_name: str | None
             c_entity_type, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_entity_name = None
-                pos += 2
-            else:
-                c_entity_name, pos = read_text(buf, pos)
-            element = EntityData(c_entity_type, c_entity_name)
-            append_b(element)
-        element = EntryData(b_error_code, b_error_message, b_entity)
-        append_a(element)
-    value = AlterClientQuotasResponse(a_throttle_time_ms, a_entries)
-    return value, pos
+            c_entity_name, pos = read_nullable_text(buf, pos)
+            append_b_entity(EntityData(c_entity_type, c_entity_name))
+        b_entity = list_b_entity
+        append_a_entries(EntryData(b_error_code, b_error_message, b_entity))
+    a_entries = list_a_entries
+    return AlterClientQuotasResponse(a_throttle_time_ms, a_entries), pos
 
 
 def _write_plain(value: AlterClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.entries
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_entries = value.entries
+    out += _i.pack(len(a_entries))
+    for item_a_entries in a_entries:
+        out += _h.pack(item_a_entries.error_code)
+        b_error_message = item_a_entries.error_message
+        if b_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        value_b = item_b.entity
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.entity_type
-            write_text(out, value_c)
-            value_c = item_c.entity_name
-            if value_c is None:
+            write_text(out, b_error_message)
+        b_entity = item_a_entries.entity
+        out += _i.pack(len(b_entity))
+        for item_b_entity in b_entity:
+            c_entity_type = item_b_entity.entity_type
+            write_text(out, c_entity_type)
+            c_entity_name = item_b_entity.entity_name
+            if c_entity_name is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
+                write_text(out, c_entity_name)

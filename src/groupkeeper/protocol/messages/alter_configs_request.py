@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
-_h = Struct(">h")
+_bB = Struct(">bB")
 _i = Struct(">i")
 _t = Struct(">?")
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -87,39 +89,53 @@ class AlterConfigsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterConfigsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("resources", pos)
-    a_resources = []
-    append_a = a_resources.append
-    for _ in range(count_a):
-        (b_resource_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name = buf[pos + 1 : end].decode()
+    list_a_resources: list[AlterConfigsResource] = []
+    append_a_resources = list_a_resources.append
+    for _ in range(size - 1):
+        b_resource_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
         else:
-            b_resource_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_resource_name, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("configs", pos)
-        b_configs = []
-        append_b = b_configs.append
-        for _ in range(count_b):
+        list_b_configs: list[AlterableConfig] = []
+        append_b_configs = list_b_configs.append
+        for _ in range(size - 1):
+            c_value: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_value = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_value = ""
+                pos += 1
             elif size == 0:
                 c_value = None
                 pos += 1
@@ -129,53 +145,58 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterConfigsRequ
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AlterableConfig(c_name, c_value)
-            append_b(element)
+            append_b_configs(AlterableConfig(c_name, c_value))
+        b_configs = list_b_configs
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AlterConfigsResource(b_resource_type, b_resource_name, b_configs)
-        append_a(element)
-    a_validate_only = buf[pos] != 0
-    pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = AlterConfigsRequest(a_resources, a_validate_only)
-    return value, pos
+        append_a_resources(AlterConfigsResource(b_resource_type, b_resource_name, b_configs))
+    a_resources = list_a_resources
+    a_validate_only, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return AlterConfigsRequest(a_resources, a_validate_only), pos
 
 
 def _write_flexible(value: AlterConfigsRequest, out: bytearray, version: int) -> None:
-    value_a = value.resources
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+    a_resources = value.resources
+    size = len(a_resources) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_resources in a_resources:
+        out += _b.pack(item_a_resources.resource_type)
+        b_resource_name = item_a_resources.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.configs
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+        b_configs = item_a_resources.configs
+        size = len(b_configs) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_configs in b_configs:
+            c_name = item_b_configs.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.value
-            if value_c is None:
+            c_value = item_b_configs.value
+            if c_value is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_value.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -188,52 +209,48 @@ def _write_flexible(value: AlterConfigsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterConfigsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_resources, pos = read_count(buf, pos)
+    if count_a_resources < 0:
         raise refuse_null("resources", pos)
-    a_resources = []
-    append_a = a_resources.append
-    for _ in range(count_a):
+    list_a_resources: list[AlterConfigsResource] = []
+    append_a_resources = list_a_resources.append
+    for _ in range(count_a_resources):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_configs, pos = read_count(buf, pos)
+        if count_b_configs < 0:
             raise refuse_null("configs", pos)
-        b_configs = []
-        append_b = b_configs.append
-        for _ in range(count_b):
+        list_b_configs: list[AlterableConfig] = []
+        append_b_configs = list_b_configs.append
+        for _ in range(count_b_configs):
+            c_value: str | None
             c_name, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_value = None
-                pos += 2
-            else:
-                c_value, pos = read_text(buf, pos)
-            element = AlterableConfig(c_name, c_value)
-            append_b(element)
-        element = AlterConfigsResource(b_resource_type, b_resource_name, b_configs)
-        append_a(element)
+            c_value, pos = read_nullable_text(buf, pos)
+            append_b_configs(AlterableConfig(c_name, c_value))
+        b_configs = list_b_configs
+        append_a_resources(AlterConfigsResource(b_resource_type, b_resource_name, b_configs))
+    a_resources = list_a_resources
     a_validate_only = buf[pos] != 0
     pos += 1
-    value = AlterConfigsRequest(a_resources, a_validate_only)
-    return value, pos
+    return AlterConfigsRequest(a_resources, a_validate_only), pos
 
 
 def _write_plain(value: AlterConfigsRequest, out: bytearray, version: int) -> None:
-    value_a = value.resources
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        write_text(out, value_b)
-        value_b = item_b.configs
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.name
-            write_text(out, value_c)
-            value_c = item_c.value
-            if value_c is None:
+    a_resources = value.resources
+    out += _i.pack(len(a_resources))
+    for item_a_resources in a_resources:
+        out += _b.pack(item_a_resources.resource_type)
+        b_resource_name = item_a_resources.resource_name
+        write_text(out, b_resource_name)
+        b_configs = item_a_resources.configs
+        out += _i.pack(len(b_configs))
+        for item_b_configs in b_configs:
+            c_name = item_b_configs.name
+            write_text(out, c_name)
+            c_value = item_b_configs.value
+            if c_value is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
+                write_text(out, c_value)
     out += _t.pack(value.validate_only)

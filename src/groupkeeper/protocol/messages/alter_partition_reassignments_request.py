@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _t = Struct(">?")
 
 
@@ -86,50 +87,60 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
         pos += 1
     else:
         a_allow_replication_factor_change = True
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[ReassignableTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            (c_partition_index,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[ReassignablePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_replicas: Sequence[int] | None
+            c_partition_index, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 c_replicas = None
             else:
-                c_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
+                c_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = ReassignablePartition(c_partition_index, c_replicas)
-            append_b(element)
+            append_b_partitions(ReassignablePartition(c_partition_index, c_replicas))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ReassignableTopic(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(ReassignableTopic(b_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterPartitionReassignmentsRequest(a_timeout_ms, a_allow_replication_factor_change, a_topics)
-    return value, pos
+    return AlterPartitionReassignmentsRequest(a_timeout_ms, a_allow_replication_factor_change, a_topics), pos
 
 
 def _write_flexible(value: AlterPartitionReassignmentsRequest, out: bytearray, version: int) -> None:
@@ -138,27 +149,39 @@ def _write_flexible(value: AlterPartitionReassignmentsRequest, out: bytearray, v
     out += _i.pack(value.timeout_ms)
     if version >= 1:
         out += _t.pack(value.allow_replication_factor_change)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
-            value_c = item_c.replicas
-            if value_c is None:
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _i.pack(item_b_partitions.partition_index)
+            c_replicas = item_b_partitions.replicas
+            if c_replicas is None:
                 out.append(0)
             else:
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+                size = len(c_replicas) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_replicas, "i")
             out.append(0)
         out.append(0)
     out.append(0)

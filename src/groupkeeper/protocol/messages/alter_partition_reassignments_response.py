@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _t = Struct(">?")
 
 
@@ -84,6 +86,7 @@ class AlterPartitionReassignmentsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionReassignmentsResponse, int]:
+    a_error_message: str | None
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if version >= 1:
@@ -91,67 +94,76 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
         pos += 1
     else:
         a_allow_replication_factor_change = True
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[ReassignableTopicResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_partitions: list[ReassignablePartitionResponse] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_partition_index, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
+                c_error_message, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = ReassignablePartitionResponse(c_partition_index, c_error_code, c_error_message)
-            append_b(element)
+            append_b_partitions(ReassignablePartitionResponse(c_partition_index, c_error_code, c_error_message))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ReassignableTopicResponse(b_name, b_partitions)
-        append_a(element)
+        append_a_responses(ReassignableTopicResponse(b_name, b_partitions))
+    a_responses = list_a_responses
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterPartitionReassignmentsResponse(a_throttle_time_ms, a_allow_replication_factor_change, a_error_code, a_error_message, a_responses)
-    return value, pos
+    return AlterPartitionReassignmentsResponse(a_throttle_time_ms, a_allow_replication_factor_change, a_error_code, a_error_message, a_responses), pos
 
 
 def _write_flexible(value: AlterPartitionReassignmentsResponse, out: bytearray, version: int) -> None:
@@ -159,37 +171,45 @@ def _write_flexible(value: AlterPartitionReassignmentsResponse, out: bytearray, 
     if version >= 1:
         out += _t.pack(value.allow_replication_factor_change)
     out += _h.pack(value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
+        b_name = item_a_responses.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+        b_partitions = item_a_responses.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition_index, item_b_partitions.error_code)
+            c_error_message = item_b_partitions.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

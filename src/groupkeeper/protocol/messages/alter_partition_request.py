@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_bi = Struct(">bi")
+_biB = Struct(">biB")
 _bix = Struct(">bix")
 _ii = Struct(">ii")
 _iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
+_uB = Struct(">16sB")
 
 
 class BrokerState(Message):
@@ -102,93 +104,114 @@ class AlterPartitionRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRequest, int]:
-    a_broker_id, a_broker_epoch = _iq.unpack_from(buf, pos)
-    pos += 12
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_broker_id, a_broker_epoch, size = _iqB.unpack_from(buf, pos)
+    pos += 13
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_new_isr: Sequence[int]
+            c_new_isr_with_epochs: Sequence[BrokerState]
             c_partition_index, c_leader_epoch = _ii.unpack_from(buf, pos)
             pos += 8
             if version <= 2:
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("new_isr", pos)
-                c_new_isr, pos = read_numbers(buf, pos, count_c, "i", 4)
+                c_new_isr, pos = read_numbers(buf, pos, size - 1, "i", 4)
             else:
                 c_new_isr = ()
             if version >= 3:
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("new_isr_with_epochs", pos)
-                c_new_isr_with_epochs = []
-                append_c = c_new_isr_with_epochs.append
-                for _ in range(count_c):
-                    d_broker_id, d_broker_epoch = _iq.unpack_from(buf, pos)
-                    pos += 12
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    element = BrokerState(d_broker_id, d_broker_epoch)
-                    append_c(element)
+                list_c_new_isr_with_epochs: list[BrokerState] = []
+                append_c_new_isr_with_epochs = list_c_new_isr_with_epochs.append
+                for _ in range(size - 1):
+                    d_broker_id, d_broker_epoch, size = _iqB.unpack_from(buf, pos)
+                    pos += 13
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_c_new_isr_with_epochs(BrokerState(d_broker_id, d_broker_epoch))
+                c_new_isr_with_epochs = list_c_new_isr_with_epochs
             else:
                 c_new_isr_with_epochs = ()
-            c_leader_recovery_state, c_partition_epoch = _bi.unpack_from(buf, pos)
-            pos += 5
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = PartitionData(c_partition_index, c_leader_epoch, c_new_isr, c_new_isr_with_epochs, c_leader_recovery_state, c_partition_epoch)
-            append_b(element)
+            c_leader_recovery_state, c_partition_epoch, size = _biB.unpack_from(buf, pos)
+            pos += 6
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(PartitionData(c_partition_index, c_leader_epoch, c_new_isr, c_new_isr_with_epochs, c_leader_recovery_state, c_partition_epoch))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicData(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_topics(TopicData(b_topic_id, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterPartitionRequest(a_broker_id, a_broker_epoch, a_topics)
-    return value, pos
+    return AlterPartitionRequest(a_broker_id, a_broker_epoch, a_topics), pos
 
 
 def _write_flexible(value: AlterPartitionRequest, out: bytearray, version: int) -> None:
     out += _iq.pack(value.broker_id, value.broker_epoch)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            if not (version <= 2) and item_c.new_isr:
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            if not (version <= 2) and item_b_partitions.new_isr:
                 raise absent("new_isr", version)
-            if not (version >= 3) and item_c.new_isr_with_epochs:
+            if not (version >= 3) and item_b_partitions.new_isr_with_epochs:
                 raise absent("new_isr_with_epochs", version)
-            out += _ii.pack(item_c.partition_index, item_c.leader_epoch)
+            out += _ii.pack(item_b_partitions.partition_index, item_b_partitions.leader_epoch)
             if version <= 2:
-                value_c = item_c.new_isr
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+                c_new_isr = item_b_partitions.new_isr
+                size = len(c_new_isr) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_new_isr, "i")
             if version >= 3:
-                value_c = item_c.new_isr_with_epochs
-                out += varint(len(value_c) + 1)
-                for item_d in value_c:
-                    out += _iqx.pack(item_d.broker_id, item_d.broker_epoch)
-            out += _bix.pack(item_c.leader_recovery_state, item_c.partition_epoch)
+                c_new_isr_with_epochs = item_b_partitions.new_isr_with_epochs
+                size = len(c_new_isr_with_epochs) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_c_new_isr_with_epochs in c_new_isr_with_epochs:
+                    out += _iqx.pack(item_c_new_isr_with_epochs.broker_id, item_c_new_isr_with_epochs.broker_epoch)
+            out += _bix.pack(item_b_partitions.leader_recovery_state, item_b_partitions.partition_epoch)
         out.append(0)
     out.append(0)

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_bi = Struct(">bi")
+_biB = Struct(">biB")
 _bix = Struct(">bix")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihii = Struct(">ihii")
+_ihiiB = Struct(">ihiiB")
+_uB = Struct(">16sB")
 
 
 class PartitionData(Message):
@@ -90,63 +93,75 @@ class AlterPartitionResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code, c_leader_id, c_leader_epoch = _ihii.unpack_from(buf, pos)
-            pos += 14
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_error_code, c_leader_id, c_leader_epoch, size = _ihiiB.unpack_from(buf, pos)
+            pos += 15
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("isr", pos)
-            c_isr, pos = read_numbers(buf, pos, count_c, "i", 4)
-            c_leader_recovery_state, c_partition_epoch = _bi.unpack_from(buf, pos)
-            pos += 5
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = PartitionData(c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_isr, c_leader_recovery_state, c_partition_epoch)
-            append_b(element)
+            c_isr, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            c_leader_recovery_state, c_partition_epoch, size = _biB.unpack_from(buf, pos)
+            pos += 6
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(PartitionData(c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_isr, c_leader_recovery_state, c_partition_epoch))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicData(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_topics(TopicData(b_topic_id, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterPartitionResponse(a_throttle_time_ms, a_error_code, a_topics)
-    return value, pos
+    return AlterPartitionResponse(a_throttle_time_ms, a_error_code, a_topics), pos
 
 
 def _write_flexible(value: AlterPartitionResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ihii.pack(item_c.partition_index, item_c.error_code, item_c.leader_id, item_c.leader_epoch)
-            value_c = item_c.isr
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            out += _bix.pack(item_c.leader_recovery_state, item_c.partition_epoch)
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ihii.pack(item_b_partitions.partition_index, item_b_partitions.error_code, item_b_partitions.leader_id, item_b_partitions.leader_epoch)
+            c_isr = item_b_partitions.isr
+            size = len(c_isr) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_isr, "i")
+            out += _bix.pack(item_b_partitions.leader_recovery_state, item_b_partitions.partition_epoch)
         out.append(0)
     out.append(0)

@@ -81,125 +81,150 @@ class AlterReplicaLogDirsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("dirs", pos)
-    a_dirs = []
-    append_a = a_dirs.append
-    for _ in range(count_a):
+    list_a_dirs: list[AlterReplicaLogDir] = []
+    append_a_dirs = list_a_dirs.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_path = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_path = ""
+            pos += 1
         else:
             b_path, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[AlterReplicaLogDirTopic] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AlterReplicaLogDirTopic(c_name, c_partitions)
-            append_b(element)
+            append_b_topics(AlterReplicaLogDirTopic(c_name, c_partitions))
+        b_topics = list_b_topics
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AlterReplicaLogDir(b_path, b_topics)
-        append_a(element)
+        append_a_dirs(AlterReplicaLogDir(b_path, b_topics))
+    a_dirs = list_a_dirs
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterReplicaLogDirsRequest(a_dirs)
-    return value, pos
+    return AlterReplicaLogDirsRequest(a_dirs), pos
 
 
 def _write_flexible(value: AlterReplicaLogDirsRequest, out: bytearray, version: int) -> None:
-    value_a = value.dirs
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.path
-        encoded = value_b.encode()
+    a_dirs = value.dirs
+    size = len(a_dirs) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_dirs in a_dirs:
+        b_path = item_a_dirs.path
+        encoded = b_path.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+        b_topics = item_a_dirs.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            c_name = item_b_topics.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+            c_partitions = item_b_topics.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_partitions, "i")
             out.append(0)
         out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_dirs, pos = read_count(buf, pos)
+    if count_a_dirs < 0:
         raise refuse_null("dirs", pos)
-    a_dirs = []
-    append_a = a_dirs.append
-    for _ in range(count_a):
+    list_a_dirs: list[AlterReplicaLogDir] = []
+    append_a_dirs = list_a_dirs.append
+    for _ in range(count_a_dirs):
         b_path, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_topics, pos = read_count(buf, pos)
+        if count_b_topics < 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[AlterReplicaLogDirTopic] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(count_b_topics):
             c_name, pos = read_text(buf, pos)
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            count_c_partitions, pos = read_count(buf, pos)
+            if count_c_partitions < 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
-            element = AlterReplicaLogDirTopic(c_name, c_partitions)
-            append_b(element)
-        element = AlterReplicaLogDir(b_path, b_topics)
-        append_a(element)
-    value = AlterReplicaLogDirsRequest(a_dirs)
-    return value, pos
+            c_partitions, pos = read_numbers(buf, pos, count_c_partitions, "i", 4)
+            append_b_topics(AlterReplicaLogDirTopic(c_name, c_partitions))
+        b_topics = list_b_topics
+        append_a_dirs(AlterReplicaLogDir(b_path, b_topics))
+    a_dirs = list_a_dirs
+    return AlterReplicaLogDirsRequest(a_dirs), pos
 
 
 def _write_plain(value: AlterReplicaLogDirsRequest, out: bytearray, version: int) -> None:
-    value_a = value.dirs
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.path
-        write_text(out, value_b)
-        value_b = item_b.topics
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.name
-            write_text(out, value_c)
-            value_c = item_c.partitions
-            out += _i.pack(len(value_c))
-            write_numbers(out, value_c, "i")
+    a_dirs = value.dirs
+    out += _i.pack(len(a_dirs))
+    for item_a_dirs in a_dirs:
+        b_path = item_a_dirs.path
+        write_text(out, b_path)
+        b_topics = item_a_dirs.topics
+        out += _i.pack(len(b_topics))
+        for item_b_topics in b_topics:
+            c_name = item_b_topics.name
+            write_text(out, c_name)
+            c_partitions = item_b_topics.partitions
+            out += _i.pack(len(c_partitions))
+            write_numbers(out, c_partitions, "i")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 
 
@@ -75,76 +75,93 @@ class AlterShareGroupOffsetsRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupOffsetsRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[AlterShareGroupOffsetsRequestTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
+            pos += 1
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_start_offset = _iq.unpack_from(buf, pos)
-            pos += 12
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = AlterShareGroupOffsetsRequestPartition(c_partition_index, c_start_offset)
-            append_b(element)
+        list_b_partitions: list[AlterShareGroupOffsetsRequestPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_start_offset, size = _iqB.unpack_from(buf, pos)
+            pos += 13
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(AlterShareGroupOffsetsRequestPartition(c_partition_index, c_start_offset))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AlterShareGroupOffsetsRequestTopic(b_topic_name, b_partitions)
-        append_a(element)
+        append_a_topics(AlterShareGroupOffsetsRequestTopic(b_topic_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterShareGroupOffsetsRequest(a_group_id, a_topics)
-    return value, pos
+    return AlterShareGroupOffsetsRequest(a_group_id, a_topics), pos
 
 
 def _write_flexible(value: AlterShareGroupOffsetsRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_topic_name = item_a_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iqx.pack(item_c.partition_index, item_c.start_offset)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iqx.pack(item_b_partitions.partition_index, item_b_partitions.start_offset)
         out.append(0)
     out.append(0)

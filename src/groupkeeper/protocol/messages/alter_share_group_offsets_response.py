@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
+_uB = Struct(">16sB")
 
 
 class AlterShareGroupOffsetsResponsePartition(Message):
@@ -82,105 +84,121 @@ class AlterShareGroupOffsetsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterShareGroupOffsetsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[AlterShareGroupOffsetsResponseTopic] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
+            pos += 1
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_partitions: list[AlterShareGroupOffsetsResponsePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_partition_index, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
+                c_error_message, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AlterShareGroupOffsetsResponsePartition(c_partition_index, c_error_code, c_error_message)
-            append_b(element)
+            append_b_partitions(AlterShareGroupOffsetsResponsePartition(c_partition_index, c_error_code, c_error_message))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AlterShareGroupOffsetsResponseTopic(b_topic_name, b_topic_id, b_partitions)
-        append_a(element)
+        append_a_responses(AlterShareGroupOffsetsResponseTopic(b_topic_name, b_topic_id, b_partitions))
+    a_responses = list_a_responses
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterShareGroupOffsetsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_responses)
-    return value, pos
+    return AlterShareGroupOffsetsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_responses), pos
 
 
 def _write_flexible(value: AlterShareGroupOffsetsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
+        b_topic_name = item_a_responses.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+        out += item_a_responses.topic_id
+        b_partitions = item_a_responses.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition_index, item_b_partitions.error_code)
+            c_error_message = item_b_partitions.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

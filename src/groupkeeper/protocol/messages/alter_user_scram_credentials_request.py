@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_b = Struct(">b")
+_bB = Struct(">bB")
 _bi = Struct(">bi")
+_biB = Struct(">biB")
 _bx = Struct(">bx")
 
 
@@ -83,98 +84,119 @@ class AlterUserScramCredentialsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCredentialsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("deletions", pos)
-    a_deletions = []
-    append_a = a_deletions.append
-    for _ in range(count_a):
+    list_a_deletions: list[ScramCredentialDeletion] = []
+    append_a_deletions = list_a_deletions.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        (b_mechanism,) = _b.unpack_from(buf, pos)
-        pos += 1
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = ScramCredentialDeletion(b_name, b_mechanism)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        b_mechanism, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_deletions(ScramCredentialDeletion(b_name, b_mechanism))
+    a_deletions = list_a_deletions
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("upsertions", pos)
-    a_upsertions = []
-    append_a = a_upsertions.append
-    for _ in range(count_a):
+    list_a_upsertions: list[ScramCredentialUpsertion] = []
+    append_a_upsertions = list_a_upsertions.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_name = buf[pos + 1 : end].decode()
+            c_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            c_name = ""
+            pos += 1
         else:
-            b_name, pos = read_compact_text(buf, pos)
-        b_mechanism, b_iterations = _bi.unpack_from(buf, pos)
-        pos += 5
+            c_name, pos = read_compact_text(buf, pos)
+        c_mechanism, c_iterations, size = _biB.unpack_from(buf, pos)
+        pos += 6
+        if 1 < size < 128:
+            end = pos + size - 1
+            c_salt = buf[pos : end]
+            pos = end
+        elif size == 1:
+            c_salt = b""
+        else:
+            c_salt, pos = read_compact_bytes(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_salt = buf[pos + 1 : end]
+            c_salted_password = buf[pos + 1 : end]
             pos = end
+        elif size == 1:
+            c_salted_password = b""
+            pos += 1
         else:
-            b_salt, pos = read_compact_bytes(buf, pos)
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_salted_password = buf[pos + 1 : end]
-            pos = end
-        else:
-            b_salted_password, pos = read_compact_bytes(buf, pos)
+            c_salted_password, pos = read_compact_bytes(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ScramCredentialUpsertion(b_name, b_mechanism, b_iterations, b_salt, b_salted_password)
-        append_a(element)
+        append_a_upsertions(ScramCredentialUpsertion(c_name, c_mechanism, c_iterations, c_salt, c_salted_password))
+    a_upsertions = list_a_upsertions
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AlterUserScramCredentialsRequest(a_deletions, a_upsertions)
-    return value, pos
+    return AlterUserScramCredentialsRequest(a_deletions, a_upsertions), pos
 
 
 def _write_flexible(value: AlterUserScramCredentialsRequest, out: bytearray, version: int) -> None:
-    value_a = value.deletions
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_deletions = value.deletions
+    size = len(a_deletions) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_deletions in a_deletions:
+        b_name = item_a_deletions.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _bx.pack(item_b.mechanism)
-    value_a = value.upsertions
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+        out += _bx.pack(item_a_deletions.mechanism)
+    a_upsertions = value.upsertions
+    size = len(a_upsertions) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_upsertions in a_upsertions:
+        c_name = item_a_upsertions.name
+        encoded = c_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _bi.pack(item_b.mechanism, item_b.iterations)
-        value_b = item_b.salt
-        write_compact_bytes(out, value_b)
-        value_b = item_b.salted_password
-        write_compact_bytes(out, value_b)
+        out += _bi.pack(item_a_upsertions.mechanism, item_a_upsertions.iterations)
+        c_salt = item_a_upsertions.salt
+        write_compact_bytes(out, c_salt)
+        c_salted_password = item_a_upsertions.salted_password
+        write_compact_bytes(out, c_salted_password)
         out.append(0)
     out.append(0)

@@ -47,38 +47,43 @@ class ApiVersionsRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_software_name = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_software_name = ""
+        pos += 1
     else:
         a_client_software_name, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_software_version = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_software_version = ""
+        pos += 1
     else:
         a_client_software_version, pos = read_compact_text(buf, pos)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ApiVersionsRequest(a_client_software_name, a_client_software_version)
-    return value, pos
+    return ApiVersionsRequest(a_client_software_name, a_client_software_version), pos
 
 
 def _write_flexible(value: ApiVersionsRequest, out: bytearray, version: int) -> None:
-    value_a = value.client_software_name
-    encoded = value_a.encode()
+    a_client_software_name = value.client_software_name
+    encoded = a_client_software_name.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.client_software_version
-    encoded = value_a.encode()
+    a_client_software_version = value.client_software_version
+    encoded = a_client_software_version.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -89,8 +94,7 @@ def _write_flexible(value: ApiVersionsRequest, out: bytearray, version: int) -> 
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsRequest, int]:
-    value = ApiVersionsRequest("", "")
-    return value, pos
+    return ApiVersionsRequest("", ""), pos
 
 
 def _write_plain(value: ApiVersionsRequest, out: bytearray, version: int) -> None:

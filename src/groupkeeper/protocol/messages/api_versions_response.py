@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
-_hh = Struct(">hh")
+_hB = Struct(">hB")
+_hhB = Struct(">hhB")
 _hhh = Struct(">hhh")
+_hhhB = Struct(">hhhB")
 _hhhx = Struct(">hhhx")
 _hhx = Struct(">hhx")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _q = Struct(">q")
 _t = Struct(">?")
 
@@ -117,113 +120,130 @@ class ApiVersionsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsResponse, int]:
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("api_keys", pos)
-    a_api_keys = []
-    append_a = a_api_keys.append
-    for _ in range(count_a):
-        b_api_key, b_min_version, b_max_version = _hhh.unpack_from(buf, pos)
-        pos += 6
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = ApiVersion(b_api_key, b_min_version, b_max_version)
-        append_a(element)
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
+    list_a_api_keys: list[ApiVersion] = []
+    append_a_api_keys = list_a_api_keys.append
+    for _ in range(size - 1):
+        b_api_key, b_min_version, b_max_version, size = _hhhB.unpack_from(buf, pos)
+        pos += 7
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_api_keys(ApiVersion(b_api_key, b_min_version, b_max_version))
+    a_api_keys = list_a_api_keys
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    a_supported_features: Sequence[SupportedFeatureKey]
     a_supported_features = ()
     a_finalized_features_epoch = -1
+    a_finalized_features: Sequence[FinalizedFeatureKey]
     a_finalized_features = ()
     a_zk_migration_ready = False
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("supported_features", pos)
-            a_supported_features = []
-            append_a = a_supported_features.append
-            for _ in range(count_a):
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
                 size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_name = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    b_name, pos = read_compact_text(buf, pos)
-                b_min_version, b_max_version = _hh.unpack_from(buf, pos)
-                pos += 4
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = SupportedFeatureKey(b_name, b_min_version, b_max_version)
-                append_a(element)
-        elif tag_a == 1:
-            (a_finalized_features_epoch,) = _q.unpack_from(buf, pos)
-            pos += 8
-        elif tag_a == 2:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("finalized_features", pos)
-            a_finalized_features = []
-            append_a = a_finalized_features.append
-            for _ in range(count_a):
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("supported_features", pos)
+                list_a_supported_features: list[SupportedFeatureKey] = []
+                append_a_supported_features = list_a_supported_features.append
+                for _ in range(size - 1):
+                    size = buf[pos]
+                    if 1 < size < 128:
+                        end = pos + size
+                        c_name = buf[pos + 1 : end].decode()
+                        pos = end
+                    elif size == 1:
+                        c_name = ""
+                        pos += 1
+                    else:
+                        c_name, pos = read_compact_text(buf, pos)
+                    c_min_version, c_max_version, size = _hhB.unpack_from(buf, pos)
+                    pos += 5
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_a_supported_features(SupportedFeatureKey(c_name, c_min_version, c_max_version))
+                a_supported_features = list_a_supported_features
+            elif tag_a == 1:
+                (a_finalized_features_epoch,) = _q.unpack_from(buf, pos)
+                pos += 8
+            elif tag_a == 2:
                 size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_name = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    b_name, pos = read_compact_text(buf, pos)
-                b_max_version_level, b_min_version_level = _hh.unpack_from(buf, pos)
-                pos += 4
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = FinalizedFeatureKey(b_name, b_max_version_level, b_min_version_level)
-                append_a(element)
-        elif tag_a == 3:
-            a_zk_migration_ready = buf[pos] != 0
-            pos += 1
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = ApiVersionsResponse(a_error_code, a_api_keys, a_throttle_time_ms, a_supported_features, a_finalized_features_epoch, a_finalized_features, a_zk_migration_ready)
-    return value, pos
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("finalized_features", pos)
+                list_a_finalized_features: list[FinalizedFeatureKey] = []
+                append_a_finalized_features = list_a_finalized_features.append
+                for _ in range(size - 1):
+                    size = buf[pos]
+                    if 1 < size < 128:
+                        end = pos + size
+                        d_name = buf[pos + 1 : end].decode()
+                        pos = end
+                    elif size == 1:
+                        d_name = ""
+                        pos += 1
+                    else:
+                        d_name, pos = read_compact_text(buf, pos)
+                    d_max_version_level, d_min_version_level, size = _hhB.unpack_from(buf, pos)
+                    pos += 5
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_a_finalized_features(FinalizedFeatureKey(d_name, d_max_version_level, d_min_version_level))
+                a_finalized_features = list_a_finalized_features
+            elif tag_a == 3:
+                a_zk_migration_ready = buf[pos] != 0
+                pos += 1
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return ApiVersionsResponse(a_error_code, a_api_keys, a_throttle_time_ms, a_supported_features, a_finalized_features_epoch, a_finalized_features, a_zk_migration_ready), pos
 
 
 def _write_flexible(value: ApiVersionsResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.api_keys
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _hhhx.pack(item_b.api_key, item_b.min_version, item_b.max_version)
+    a_api_keys = value.api_keys
+    size = len(a_api_keys) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_api_keys in a_api_keys:
+        out += _hhhx.pack(item_a_api_keys.api_key, item_a_api_keys.min_version, item_a_api_keys.max_version)
     out += _i.pack(value.throttle_time_ms)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.supported_features:
         field_a = bytearray()
-        value_a = value.supported_features
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        a_supported_features = value.supported_features
+        size = len(a_supported_features) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_supported_features in a_supported_features:
+            c_name = item_a_supported_features.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
             else:
                 field_a += varint(size)
             field_a += encoded
-            field_a += _hhx.pack(item_b.min_version, item_b.max_version)
+            field_a += _hhx.pack(item_a_supported_features.min_version, item_a_supported_features.max_version)
         tags_a.append((0, field_a))
     if value.finalized_features_epoch != -1:
         field_a = bytearray()
@@ -231,18 +251,22 @@ def _write_flexible(value: ApiVersionsResponse, out: bytearray, version: int) ->
         tags_a.append((1, field_a))
     if value.finalized_features:
         field_a = bytearray()
-        value_a = value.finalized_features
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        a_finalized_features = value.finalized_features
+        size = len(a_finalized_features) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_finalized_features in a_finalized_features:
+            d_name = item_a_finalized_features.name
+            encoded = d_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
             else:
                 field_a += varint(size)
             field_a += encoded
-            field_a += _hhx.pack(item_b.max_version_level, item_b.min_version_level)
+            field_a += _hhx.pack(item_a_finalized_features.max_version_level, item_a_finalized_features.min_version_level)
         tags_a.append((2, field_a))
     if value.zk_migration_ready:
         field_a = bytearray()
@@ -257,30 +281,29 @@ def _write_flexible(value: ApiVersionsResponse, out: bytearray, version: int) ->
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ApiVersionsResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_api_keys, pos = read_count(buf, pos)
+    if count_a_api_keys < 0:
         raise refuse_null("api_keys", pos)
-    a_api_keys = []
-    append_a = a_api_keys.append
-    for _ in range(count_a):
+    list_a_api_keys: list[ApiVersion] = []
+    append_a_api_keys = list_a_api_keys.append
+    for _ in range(count_a_api_keys):
         b_api_key, b_min_version, b_max_version = _hhh.unpack_from(buf, pos)
         pos += 6
-        element = ApiVersion(b_api_key, b_min_version, b_max_version)
-        append_a(element)
+        append_a_api_keys(ApiVersion(b_api_key, b_min_version, b_max_version))
+    a_api_keys = list_a_api_keys
     if version >= 1:
         (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
         pos += 4
     else:
         a_throttle_time_ms = 0
-    value = ApiVersionsResponse(a_error_code, a_api_keys, a_throttle_time_ms, (), -1, (), False)
-    return value, pos
+    return ApiVersionsResponse(a_error_code, a_api_keys, a_throttle_time_ms, (), -1, (), False), pos
 
 
 def _write_plain(value: ApiVersionsResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.api_keys
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _hhh.pack(item_b.api_key, item_b.min_version, item_b.max_version)
+    a_api_keys = value.api_keys
+    out += _i.pack(len(a_api_keys))
+    for item_a_api_keys in a_api_keys:
+        out += _hhh.pack(item_a_api_keys.api_key, item_a_api_keys.min_version, item_a_api_keys.max_version)
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)

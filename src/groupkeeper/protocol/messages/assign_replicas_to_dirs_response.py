@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
+_uB = Struct(">16sB")
 
 
 class PartitionData(Message):
@@ -88,72 +90,84 @@ class AssignReplicasToDirsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasToDirsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("directories", pos)
-    a_directories = []
-    append_a = a_directories.append
-    for _ in range(count_a):
-        b_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_directories: list[DirectoryData] = []
+    append_a_directories = list_a_directories.append
+    for _ in range(size - 1):
+        b_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
-            c_topic_id = buf[pos : pos + 16]
-            pos += 16
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_topics: list[TopicData] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
+            c_topic_id, size = _uB.unpack_from(buf, pos)
+            pos += 17
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions = []
-            append_c = c_partitions.append
-            for _ in range(count_c):
-                d_partition_index, d_error_code = _ih.unpack_from(buf, pos)
-                pos += 6
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = PartitionData(d_partition_index, d_error_code)
-                append_c(element)
+            list_c_partitions: list[PartitionData] = []
+            append_c_partitions = list_c_partitions.append
+            for _ in range(size - 1):
+                d_partition_index, d_error_code, size = _ihB.unpack_from(buf, pos)
+                pos += 7
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_partitions(PartitionData(d_partition_index, d_error_code))
+            c_partitions = list_c_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicData(c_topic_id, c_partitions)
-            append_b(element)
+            append_b_topics(TopicData(c_topic_id, c_partitions))
+        b_topics = list_b_topics
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DirectoryData(b_id, b_topics)
-        append_a(element)
+        append_a_directories(DirectoryData(b_id, b_topics))
+    a_directories = list_a_directories
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = AssignReplicasToDirsResponse(a_throttle_time_ms, a_error_code, a_directories)
-    return value, pos
+    return AssignReplicasToDirsResponse(a_throttle_time_ms, a_error_code, a_directories), pos
 
 
 def _write_flexible(value: AssignReplicasToDirsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.directories
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.id
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += item_c.topic_id
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _ihx.pack(item_d.partition_index, item_d.error_code)
+    a_directories = value.directories
+    size = len(a_directories) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_directories in a_directories:
+        out += item_a_directories.id
+        b_topics = item_a_directories.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            out += item_b_topics.topic_id
+            c_partitions = item_b_topics.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_partitions in c_partitions:
+                out += _ihx.pack(item_c_partitions.partition_index, item_c_partitions.error_code)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _iqqtt = Struct(">iqq??")
+_iqqttB = Struct(">iqq??B")
 
 
 class BrokerHeartbeatRequest(RootMessage):
@@ -60,42 +61,52 @@ class BrokerHeartbeatRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerHeartbeatRequest, int]:
-    a_broker_id, a_broker_epoch, a_current_metadata_offset, a_want_fence, a_want_shut_down = _iqqtt.unpack_from(buf, pos)
-    pos += 22
+    a_broker_id, a_broker_epoch, a_current_metadata_offset, a_want_fence, a_want_shut_down, size = _iqqttB.unpack_from(buf, pos)
+    pos += 23
+    a_offline_log_dirs: Sequence[bytes]
     a_offline_log_dirs = ()
+    a_cordoned_log_dirs: Sequence[bytes] | None
     a_cordoned_log_dirs = None
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0 and version >= 1:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("offline_log_dirs", pos)
-            a_offline_log_dirs = []
-            append_a = a_offline_log_dirs.append
-            for _ in range(count_a):
-                element = buf[pos : pos + 16]
-                pos += 16
-                append_a(element)
-        elif tag_a == 1 and version >= 2:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                a_cordoned_log_dirs = None
-            else:
-                a_cordoned_log_dirs = []
-                append_a = a_cordoned_log_dirs.append
-                for _ in range(count_a):
-                    element = buf[pos : pos + 16]
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0 and version >= 1:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("offline_log_dirs", pos)
+                list_a_offline_log_dirs: list[bytes] = []
+                append_a_offline_log_dirs = list_a_offline_log_dirs.append
+                for _ in range(size - 1):
+                    item_a_offline_log_dirs = buf[pos : pos + 16]
                     pos += 16
-                    append_a(element)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = BrokerHeartbeatRequest(a_broker_id, a_broker_epoch, a_current_metadata_offset, a_want_fence, a_want_shut_down, a_offline_log_dirs, a_cordoned_log_dirs)
-    return value, pos
+                    append_a_offline_log_dirs(item_a_offline_log_dirs)
+                a_offline_log_dirs = list_a_offline_log_dirs
+            elif tag_a == 1 and version >= 2:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    a_cordoned_log_dirs = None
+                else:
+                    list_a_cordoned_log_dirs: list[bytes] = []
+                    append_a_cordoned_log_dirs = list_a_cordoned_log_dirs.append
+                    for _ in range(size - 1):
+                        item_a_cordoned_log_dirs = buf[pos : pos + 16]
+                        pos += 16
+                        append_a_cordoned_log_dirs(item_a_cordoned_log_dirs)
+                    a_cordoned_log_dirs = list_a_cordoned_log_dirs
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return BrokerHeartbeatRequest(a_broker_id, a_broker_epoch, a_current_metadata_offset, a_want_fence, a_want_shut_down, a_offline_log_dirs, a_cordoned_log_dirs), pos
 
 
 def _write_flexible(value: BrokerHeartbeatRequest, out: bytearray, version: int) -> None:
@@ -104,23 +115,31 @@ def _write_flexible(value: BrokerHeartbeatRequest, out: bytearray, version: int)
     if not (version >= 2) and value.cordoned_log_dirs is not None:
         raise absent("cordoned_log_dirs", version)
     out += _iqqtt.pack(value.broker_id, value.broker_epoch, value.current_metadata_offset, value.want_fence, value.want_shut_down)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if version >= 1 and value.offline_log_dirs:
         field_a = bytearray()
-        value_a = value.offline_log_dirs
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            field_a += item_b
+        a_offline_log_dirs = value.offline_log_dirs
+        size = len(a_offline_log_dirs) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_offline_log_dirs in a_offline_log_dirs:
+            field_a += item_a_offline_log_dirs
         tags_a.append((0, field_a))
     if version >= 2 and value.cordoned_log_dirs is not None:
         field_a = bytearray()
-        value_a = value.cordoned_log_dirs
-        if value_a is None:
+        a_cordoned_log_dirs = value.cordoned_log_dirs
+        if a_cordoned_log_dirs is None:
             field_a.append(0)
         else:
-            field_a += varint(len(value_a) + 1)
-            for item_b in value_a:
-                field_a += item_b
+            size = len(a_cordoned_log_dirs) + 1
+            if size < 128:
+                field_a.append(size)
+            else:
+                field_a += varint(size)
+            for item_a_cordoned_log_dirs in a_cordoned_log_dirs:
+                field_a += item_a_cordoned_log_dirs
         tags_a.append((1, field_a))
     out += varint(len(tags_a))
     for tag_a, field_a in tags_a:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_ihttt = Struct(">ih???")
+_ihtttB = Struct(">ih???B")
 _ihtttx = Struct(">ih???x")
 
 
@@ -50,14 +50,11 @@ class BrokerHeartbeatResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerHeartbeatResponse, int]:
-    a_throttle_time_ms, a_error_code, a_is_caught_up, a_is_fenced, a_should_shut_down = _ihttt.unpack_from(buf, pos)
-    pos += 9
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = BrokerHeartbeatResponse(a_throttle_time_ms, a_error_code, a_is_caught_up, a_is_fenced, a_should_shut_down)
-    return value, pos
+    a_throttle_time_ms, a_error_code, a_is_caught_up, a_is_fenced, a_should_shut_down, size = _ihtttB.unpack_from(buf, pos)
+    pos += 10
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return BrokerHeartbeatResponse(a_throttle_time_ms, a_error_code, a_is_caught_up, a_is_fenced, a_should_shut_down), pos
 
 
 def _write_flexible(value: BrokerHeartbeatResponse, out: bytearray, version: int) -> None:

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_Hh = Struct(">Hh")
+_HhB = Struct(">HhB")
 _Hhx = Struct(">Hhx")
-_hh = Struct(">hh")
+_hhB = Struct(">hhB")
 _hhx = Struct(">hhx")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _q = Struct(">q")
 _t = Struct(">?")
+_uB = Struct(">16sB")
 
 
 class Listener(Message):
@@ -101,71 +103,86 @@ class BrokerRegistrationRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrationRequest, int]:
-    (a_broker_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_cluster_id = buf[pos + 1 : end].decode()
+    a_rack: str | None
+    a_log_dirs: Sequence[bytes]
+    a_broker_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_cluster_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
     else:
-        a_cluster_id, pos = read_compact_text(buf, pos)
-    a_incarnation_id = buf[pos : pos + 16]
-    pos += 16
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_cluster_id, pos = read_compact_text(buf, pos - 1)
+    a_incarnation_id, size = _uB.unpack_from(buf, pos)
+    pos += 17
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("listeners", pos)
-    a_listeners = []
-    append_a = a_listeners.append
-    for _ in range(count_a):
+    list_a_listeners: list[Listener] = []
+    append_a_listeners = list_a_listeners.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_host = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
+            pos += 1
         else:
             b_host, pos = read_compact_text(buf, pos)
-        b_port, b_security_protocol = _Hh.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = Listener(b_name, b_host, b_port, b_security_protocol)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
-        raise refuse_null("features", pos)
-    a_features = []
-    append_a = a_features.append
-    for _ in range(count_a):
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_name = buf[pos + 1 : end].decode()
-            pos = end
-        else:
-            b_name, pos = read_compact_text(buf, pos)
-        b_min_supported_version, b_max_supported_version = _hh.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = Feature(b_name, b_min_supported_version, b_max_supported_version)
-        append_a(element)
+        b_port, b_security_protocol, size = _HhB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_listeners(Listener(b_name, b_host, b_port, b_security_protocol))
+    a_listeners = list_a_listeners
     size = buf[pos]
-    if 0 < size < 128:
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
+        raise refuse_null("features", pos)
+    list_a_features: list[Feature] = []
+    append_a_features = list_a_features.append
+    for _ in range(size - 1):
+        size = buf[pos]
+        if 1 < size < 128:
+            end = pos + size
+            c_name = buf[pos + 1 : end].decode()
+            pos = end
+        elif size == 1:
+            c_name = ""
+            pos += 1
+        else:
+            c_name, pos = read_compact_text(buf, pos)
+        c_min_supported_version, c_max_supported_version, size = _hhB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_features(Feature(c_name, c_min_supported_version, c_max_supported_version))
+    a_features = list_a_features
+    size = buf[pos]
+    if 1 < size < 128:
         end = pos + size
         a_rack = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack = ""
+        pos += 1
     elif size == 0:
         a_rack = None
         pos += 1
@@ -177,15 +194,19 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
     else:
         a_is_migrating_zk_broker = False
     if version >= 2:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("log_dirs", pos)
-        a_log_dirs = []
-        append_a = a_log_dirs.append
-        for _ in range(count_a):
-            element = buf[pos : pos + 16]
+        list_a_log_dirs: list[bytes] = []
+        append_a_log_dirs = list_a_log_dirs.append
+        for _ in range(size - 1):
+            item_a_log_dirs = buf[pos : pos + 16]
             pos += 16
-            append_a(element)
+            append_a_log_dirs(item_a_log_dirs)
+        a_log_dirs = list_a_log_dirs
     else:
         a_log_dirs = ()
     if version >= 3:
@@ -197,16 +218,15 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = BrokerRegistrationRequest(a_broker_id, a_cluster_id, a_incarnation_id, a_listeners, a_features, a_rack, a_is_migrating_zk_broker, a_log_dirs, a_previous_broker_epoch)
-    return value, pos
+    return BrokerRegistrationRequest(a_broker_id, a_cluster_id, a_incarnation_id, a_listeners, a_features, a_rack, a_is_migrating_zk_broker, a_log_dirs, a_previous_broker_epoch), pos
 
 
 def _write_flexible(value: BrokerRegistrationRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.is_migrating_zk_broker:
         raise absent("is_migrating_zk_broker", version)
     out += _i.pack(value.broker_id)
-    value_a = value.cluster_id
-    encoded = value_a.encode()
+    a_cluster_id = value.cluster_id
+    encoded = a_cluster_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -214,43 +234,51 @@ def _write_flexible(value: BrokerRegistrationRequest, out: bytearray, version: i
         out += varint(size)
     out += encoded
     out += value.incarnation_id
-    value_a = value.listeners
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_listeners = value.listeners
+    size = len(a_listeners) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_listeners in a_listeners:
+        b_name = item_a_listeners.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.host
-        encoded = value_b.encode()
+        b_host = item_a_listeners.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hhx.pack(item_b.port, item_b.security_protocol)
-    value_a = value.features
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+        out += _Hhx.pack(item_a_listeners.port, item_a_listeners.security_protocol)
+    a_features = value.features
+    size = len(a_features) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_features in a_features:
+        c_name = item_a_features.name
+        encoded = c_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _hhx.pack(item_b.min_supported_version, item_b.max_supported_version)
-    value_a = value.rack
-    if value_a is None:
+        out += _hhx.pack(item_a_features.min_supported_version, item_a_features.max_supported_version)
+    a_rack = value.rack
+    if a_rack is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -260,10 +288,14 @@ def _write_flexible(value: BrokerRegistrationRequest, out: bytearray, version: i
     if version >= 1:
         out += _t.pack(value.is_migrating_zk_broker)
     if version >= 2:
-        value_a = value.log_dirs
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            out += item_b
+        a_log_dirs = value.log_dirs
+        size = len(a_log_dirs) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_log_dirs in a_log_dirs:
+            out += item_a_log_dirs
     if version >= 3:
         out += _q.pack(value.previous_broker_epoch)
     out.append(0)

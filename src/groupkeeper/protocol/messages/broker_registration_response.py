@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_ihq = Struct(">ihq")
+_ihqB = Struct(">ihqB")
 _ihqx = Struct(">ihqx")
 
 
@@ -46,14 +46,11 @@ class BrokerRegistrationResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrationResponse, int]:
-    a_throttle_time_ms, a_error_code, a_broker_epoch = _ihq.unpack_from(buf, pos)
-    pos += 14
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = BrokerRegistrationResponse(a_throttle_time_ms, a_error_code, a_broker_epoch)
-    return value, pos
+    a_throttle_time_ms, a_error_code, a_broker_epoch, size = _ihqB.unpack_from(buf, pos)
+    pos += 15
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return BrokerRegistrationResponse(a_throttle_time_ms, a_error_code, a_broker_epoch), pos
 
 
 def _write_flexible(value: BrokerRegistrationResponse, out: bytearray, version: int) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _iib = Struct(">iib")
+_iibB = Struct(">iibB")
+_uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
@@ -74,118 +76,161 @@ class ConsumerGroupCurrentMemberAssignmentValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
-    a_member_epoch, a_previous_member_epoch, a_state = _iib.unpack_from(buf, pos)
-    pos += 9
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_member_epoch, a_previous_member_epoch, a_state, size = _iibB.unpack_from(buf, pos)
+    pos += 10
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("assigned_partitions", pos)
-    a_assigned_partitions = []
-    append_a = a_assigned_partitions.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_assigned_partitions: list[TopicPartitions] = []
+    append_a_assigned_partitions = list_a_assigned_partitions.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        b_assignment_epochs: Sequence[int] | None
         b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        if buf[pos]:
+            tags_b, pos = read_tag_count(buf, pos)
+            for _ in range(tags_b):
+                tag_b, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_b = pos + size
+                if tag_b == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        b_assignment_epochs = None
+                    else:
+                        b_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TopicPartitions(b_topic_id, b_partitions, b_assignment_epochs)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+                    pos = end_b
+                if pos != end_b:
+                    raise refuse_tag(tag_b)
+        else:
+            pos += 1
+        append_a_assigned_partitions(TopicPartitions(b_topic_id, b_partitions, b_assignment_epochs))
+    a_assigned_partitions = list_a_assigned_partitions
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("partitions_pending_revocation", pos)
-    a_partitions_pending_revocation = []
-    append_a = a_partitions_pending_revocation.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_partitions_pending_revocation: list[TopicPartitions] = []
+    append_a_partitions_pending_revocation = list_a_partitions_pending_revocation.append
+    for _ in range(size - 1):
+        c_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        c_assignment_epochs: Sequence[int] | None
+        c_assignment_epochs = ()
+        if buf[pos]:
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_c = pos + size
+                if tag_c == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        c_assignment_epochs = None
+                    else:
+                        c_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TopicPartitions(b_topic_id, b_partitions, b_assignment_epochs)
-        append_a(element)
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
+        else:
+            pos += 1
+        append_a_partitions_pending_revocation(TopicPartitions(c_topic_id, c_partitions, c_assignment_epochs))
+    a_partitions_pending_revocation = list_a_partitions_pending_revocation
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ConsumerGroupCurrentMemberAssignmentValue(a_member_epoch, a_previous_member_epoch, a_state, a_assigned_partitions, a_partitions_pending_revocation)
-    return value, pos
+    return ConsumerGroupCurrentMemberAssignmentValue(a_member_epoch, a_previous_member_epoch, a_state, a_assigned_partitions, a_partitions_pending_revocation), pos
 
 
 def _write_flexible(value: ConsumerGroupCurrentMemberAssignmentValue, out: bytearray, version: int) -> None:
     out += _iib.pack(value.member_epoch, value.previous_member_epoch, value.state)
-    value_a = value.assigned_partitions
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+    a_assigned_partitions = value.assigned_partitions
+    size = len(a_assigned_partitions) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_assigned_partitions in a_assigned_partitions:
+        out += item_a_assigned_partitions.topic_id
+        b_partitions = item_a_assigned_partitions.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, b_partitions, "i")
+        tags_b: list[tuple[int, bytearray]] = []
+        if (item_a_assigned_partitions.assignment_epochs is None or item_a_assigned_partitions.assignment_epochs):
             field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
+            b_assignment_epochs = item_a_assigned_partitions.assignment_epochs
+            if b_assignment_epochs is None:
                 field_b.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
+                size = len(b_assignment_epochs) + 1
+                if size < 128:
+                    field_b.append(size)
+                else:
+                    field_b += varint(size)
+                write_numbers(field_b, b_assignment_epochs, "i")
             tags_b.append((0, field_b))
         out += varint(len(tags_b))
         for tag_b, field_b in tags_b:
             out += varint(tag_b) + varint(len(field_b))
             out += field_b
-    value_a = value.partitions_pending_revocation
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
-            field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
-                field_b.append(0)
+    a_partitions_pending_revocation = value.partitions_pending_revocation
+    size = len(a_partitions_pending_revocation) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_partitions_pending_revocation in a_partitions_pending_revocation:
+        out += item_a_partitions_pending_revocation.topic_id
+        c_partitions = item_a_partitions_pending_revocation.partitions
+        size = len(c_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, c_partitions, "i")
+        tags_c: list[tuple[int, bytearray]] = []
+        if (item_a_partitions_pending_revocation.assignment_epochs is None or item_a_partitions_pending_revocation.assignment_epochs):
+            field_c = bytearray()
+            c_assignment_epochs = item_a_partitions_pending_revocation.assignment_epochs
+            if c_assignment_epochs is None:
+                field_c.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
-            tags_b.append((0, field_b))
-        out += varint(len(tags_b))
-        for tag_b, field_b in tags_b:
-            out += varint(tag_b) + varint(len(field_b))
-            out += field_b
+                size = len(c_assignment_epochs) + 1
+                if size < 128:
+                    field_c.append(size)
+                else:
+                    field_c += varint(size)
+                write_numbers(field_c, c_assignment_epochs, "i")
+            tags_c.append((0, field_c))
+        out += varint(len(tags_c))
+        for tag_c, field_c in tags_c:
+            out += varint(tag_c) + varint(len(field_c))
+            out += field_c
     out.append(0)

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 _b = Struct(">b")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ii = Struct(">ii")
+_iiB = Struct(">iiB")
 _ix = Struct(">ix")
+_uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
@@ -136,182 +140,234 @@ class ConsumerGroupDescribeResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupDescribeResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_groups: list[DescribedGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
+            b_error_message, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_state = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_state = ""
+            pos += 1
         else:
             b_group_state, pos = read_compact_text(buf, pos)
-        b_group_epoch, b_assignment_epoch = _ii.unpack_from(buf, pos)
-        pos += 8
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_assignor_name = buf[pos + 1 : end].decode()
+        b_group_epoch, b_assignment_epoch, size = _iiB.unpack_from(buf, pos)
+        pos += 9
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_assignor_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_assignor_name = ""
         else:
-            b_assignor_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_assignor_name, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("members", pos)
-        b_members = []
-        append_b = b_members.append
-        for _ in range(count_b):
+        list_b_members: list[Member] = []
+        append_b_members = list_b_members.append
+        for _ in range(size - 1):
+            c_instance_id: str | None
+            c_rack_id: str | None
+            c_subscribed_topic_regex: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_member_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_member_id = ""
+                pos += 1
             else:
                 c_member_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_instance_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_instance_id = ""
+                pos += 1
             elif size == 0:
                 c_instance_id = None
                 pos += 1
             else:
                 c_instance_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_rack_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_rack_id = ""
+                pos += 1
             elif size == 0:
                 c_rack_id = None
                 pos += 1
             else:
                 c_rack_id, pos = read_compact_text(buf, pos)
-            (c_member_epoch,) = _i.unpack_from(buf, pos)
-            pos += 4
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_client_id = buf[pos + 1 : end].decode()
+            c_member_epoch, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_client_id = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_client_id = ""
             else:
-                c_client_id, pos = read_compact_text(buf, pos)
+                c_client_id, pos = read_compact_text(buf, pos - 1)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_client_host = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_client_host = ""
+                pos += 1
             else:
                 c_client_host, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
-                raise refuse_null("subscribed_topic_names", pos)
-            c_subscribed_topic_names = []
-            append_c = c_subscribed_topic_names.append
-            for _ in range(count_c):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    element = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    element, pos = read_compact_text(buf, pos)
-                append_c(element)
             size = buf[pos]
-            if 0 < size < 128:
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("subscribed_topic_names", pos)
+            list_c_subscribed_topic_names: list[str] = []
+            append_c_subscribed_topic_names = list_c_subscribed_topic_names.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    item_c_subscribed_topic_names = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    item_c_subscribed_topic_names = ""
+                    pos += 1
+                else:
+                    item_c_subscribed_topic_names, pos = read_compact_text(buf, pos)
+                append_c_subscribed_topic_names(item_c_subscribed_topic_names)
+            c_subscribed_topic_names = list_c_subscribed_topic_names
+            size = buf[pos]
+            if 1 < size < 128:
                 end = pos + size
                 c_subscribed_topic_regex = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_subscribed_topic_regex = ""
+                pos += 1
             elif size == 0:
                 c_subscribed_topic_regex = None
                 pos += 1
             else:
                 c_subscribed_topic_regex, pos = read_compact_text(buf, pos)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topic_partitions", pos)
-            d_topic_partitions = []
-            append_d = d_topic_partitions.append
-            for _ in range(count_d):
-                e_topic_id = buf[pos : pos + 16]
-                pos += 16
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_topic_name = buf[pos + 1 : end].decode()
+            list_d_topic_partitions: list[TopicPartitions] = []
+            append_d_topic_partitions = list_d_topic_partitions.append
+            for _ in range(size - 1):
+                e_topic_id, size = _uB.unpack_from(buf, pos)
+                pos += 17
+                if 1 < size < 128:
+                    end = pos + size - 1
+                    e_topic_name = buf[pos : end].decode()
                     pos = end
+                elif size == 1:
+                    e_topic_name = ""
                 else:
-                    e_topic_name, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
+                    e_topic_name, pos = read_compact_text(buf, pos - 1)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
+                e_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicPartitions(e_topic_id, e_topic_name, e_partitions)
-                append_d(element)
+                append_d_topic_partitions(TopicPartitions(e_topic_id, e_topic_name, e_partitions))
+            d_topic_partitions = list_d_topic_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             c_assignment = Assignment(d_topic_partitions)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topic_partitions", pos)
-            d_topic_partitions = []
-            append_d = d_topic_partitions.append
-            for _ in range(count_d):
-                e_topic_id = buf[pos : pos + 16]
-                pos += 16
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_topic_name = buf[pos + 1 : end].decode()
+            list_f_topic_partitions: list[TopicPartitions] = []
+            append_f_topic_partitions = list_f_topic_partitions.append
+            for _ in range(size - 1):
+                g_topic_id, size = _uB.unpack_from(buf, pos)
+                pos += 17
+                if 1 < size < 128:
+                    end = pos + size - 1
+                    g_topic_name = buf[pos : end].decode()
                     pos = end
+                elif size == 1:
+                    g_topic_name = ""
                 else:
-                    e_topic_name, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
+                    g_topic_name, pos = read_compact_text(buf, pos - 1)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
+                g_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicPartitions(e_topic_id, e_topic_name, e_partitions)
-                append_d(element)
+                append_f_topic_partitions(TopicPartitions(g_topic_id, g_topic_name, g_partitions))
+            f_topic_partitions = list_f_topic_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            c_target_assignment = Assignment(d_topic_partitions)
+            c_target_assignment = Assignment(f_topic_partitions)
             if version >= 1:
                 (c_member_type,) = _b.unpack_from(buf, pos)
                 pos += 1
@@ -321,175 +377,200 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupDes
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = Member(c_member_id, c_instance_id, c_rack_id, c_member_epoch, c_client_id, c_client_host, c_subscribed_topic_names, c_subscribed_topic_regex, c_assignment, c_target_assignment, c_member_type)
-            append_b(element)
-        (b_authorized_operations,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_group_epoch, b_assignment_epoch, b_assignor_name, b_members, b_authorized_operations)
-        append_a(element)
+            append_b_members(Member(c_member_id, c_instance_id, c_rack_id, c_member_epoch, c_client_id, c_client_host, c_subscribed_topic_names, c_subscribed_topic_regex, c_assignment, c_target_assignment, c_member_type))
+        b_members = list_b_members
+        b_authorized_operations, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_groups(DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_group_epoch, b_assignment_epoch, b_assignor_name, b_members, b_authorized_operations))
+    a_groups = list_a_groups
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ConsumerGroupDescribeResponse(a_throttle_time_ms, a_groups)
-    return value, pos
+    return ConsumerGroupDescribeResponse(a_throttle_time_ms, a_groups), pos
 
 
 def _write_flexible(value: ConsumerGroupDescribeResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        out += _h.pack(item_a_groups.error_code)
+        b_error_message = item_a_groups.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+        b_group_id = item_a_groups.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_state
-        encoded = value_b.encode()
+        b_group_state = item_a_groups.group_state
+        encoded = b_group_state.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ii.pack(item_b.group_epoch, item_b.assignment_epoch)
-        value_b = item_b.assignor_name
-        encoded = value_b.encode()
+        out += _ii.pack(item_a_groups.group_epoch, item_a_groups.assignment_epoch)
+        b_assignor_name = item_a_groups.assignor_name
+        encoded = b_assignor_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.members
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.member_id
-            encoded = value_c.encode()
+        b_members = item_a_groups.members
+        size = len(b_members) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_members in b_members:
+            c_member_id = item_b_members.member_id
+            encoded = c_member_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.instance_id
-            if value_c is None:
+            c_instance_id = item_b_members.instance_id
+            if c_instance_id is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_instance_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.rack_id
-            if value_c is None:
+            c_rack_id = item_b_members.rack_id
+            if c_rack_id is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_rack_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _i.pack(item_c.member_epoch)
-            value_c = item_c.client_id
-            encoded = value_c.encode()
+            out += _i.pack(item_b_members.member_epoch)
+            c_client_id = item_b_members.client_id
+            encoded = c_client_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.client_host
-            encoded = value_c.encode()
+            c_client_host = item_b_members.client_host
+            encoded = c_client_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.subscribed_topic_names
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                encoded = item_d.encode()
+            c_subscribed_topic_names = item_b_members.subscribed_topic_names
+            size = len(c_subscribed_topic_names) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_subscribed_topic_names in c_subscribed_topic_names:
+                encoded = item_c_subscribed_topic_names.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.subscribed_topic_regex
-            if value_c is None:
+            c_subscribed_topic_regex = item_b_members.subscribed_topic_regex
+            if c_subscribed_topic_regex is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_subscribed_topic_regex.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.assignment
-            value_d = value_c.topic_partitions
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                out += item_e.topic_id
-                value_e = item_e.topic_name
-                encoded = value_e.encode()
+            c_assignment = item_b_members.assignment
+            d_topic_partitions = c_assignment.topic_partitions
+            size = len(d_topic_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_d_topic_partitions in d_topic_partitions:
+                out += item_d_topic_partitions.topic_id
+                e_topic_name = item_d_topic_partitions.topic_name
+                encoded = e_topic_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
+                e_partitions = item_d_topic_partitions.partitions
+                size = len(e_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, e_partitions, "i")
                 out.append(0)
             out.append(0)
-            value_c = item_c.target_assignment
-            value_d = value_c.topic_partitions
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                out += item_e.topic_id
-                value_e = item_e.topic_name
-                encoded = value_e.encode()
+            c_target_assignment = item_b_members.target_assignment
+            f_topic_partitions = c_target_assignment.topic_partitions
+            size = len(f_topic_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_f_topic_partitions in f_topic_partitions:
+                out += item_f_topic_partitions.topic_id
+                g_topic_name = item_f_topic_partitions.topic_name
+                encoded = g_topic_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
+                g_partitions = item_f_topic_partitions.partitions
+                size = len(g_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, g_partitions, "i")
                 out.append(0)
             out.append(0)
             if version >= 1:
-                out += _b.pack(item_c.member_type)
+                out += _b.pack(item_b_members.member_type)
             out.append(0)
-        out += _ix.pack(item_b.authorized_operations)
+        out += _ix.pack(item_a_groups.authorized_operations)
     out.append(0)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
+_uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
@@ -81,65 +83,88 @@ class ConsumerGroupHeartbeatRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
+    a_instance_id: str | None
+    a_rack_id: str | None
+    a_subscribed_topic_names: Sequence[str] | None
+    a_subscribed_topic_regex: str | None
+    a_server_assignor: str | None
+    a_topic_partitions: Sequence[TopicPartitions] | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
-    else:
-        a_member_id, pos = read_compact_text(buf, pos)
-    (a_member_epoch,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_instance_id = buf[pos + 1 : end].decode()
-        pos = end
-    elif size == 0:
-        a_instance_id = None
+    elif size == 1:
+        a_member_id = ""
         pos += 1
     else:
-        a_instance_id, pos = read_compact_text(buf, pos)
+        a_member_id, pos = read_compact_text(buf, pos)
+    a_member_epoch, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_instance_id = buf[pos : end].decode()
+        pos = end
+    elif size == 1:
+        a_instance_id = ""
+    elif size == 0:
+        a_instance_id = None
+    else:
+        a_instance_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_rack_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack_id = ""
+        pos += 1
     elif size == 0:
         a_rack_id = None
         pos += 1
     else:
         a_rack_id, pos = read_compact_text(buf, pos)
-    (a_rebalance_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_rebalance_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_subscribed_topic_names = None
     else:
-        a_subscribed_topic_names = []
-        append_a = a_subscribed_topic_names.append
-        for _ in range(count_a):
+        list_a_subscribed_topic_names: list[str] = []
+        append_a_subscribed_topic_names = list_a_subscribed_topic_names.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_a_subscribed_topic_names = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_a_subscribed_topic_names = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_a(element)
+                item_a_subscribed_topic_names, pos = read_compact_text(buf, pos)
+            append_a_subscribed_topic_names(item_a_subscribed_topic_names)
+        a_subscribed_topic_names = list_a_subscribed_topic_names
     if version >= 1:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_subscribed_topic_regex = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_subscribed_topic_regex = ""
+            pos += 1
         elif size == 0:
             a_subscribed_topic_regex = None
             pos += 1
@@ -148,55 +173,61 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
     else:
         a_subscribed_topic_regex = None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_server_assignor = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_server_assignor = ""
+        pos += 1
     elif size == 0:
         a_server_assignor = None
         pos += 1
     else:
         a_server_assignor, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_topic_partitions = None
     else:
-        a_topic_partitions = []
-        append_a = a_topic_partitions.append
-        for _ in range(count_a):
-            b_topic_id = buf[pos : pos + 16]
-            pos += 16
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+        list_a_topic_partitions: list[TopicPartitions] = []
+        append_a_topic_partitions = list_a_topic_partitions.append
+        for _ in range(size - 1):
+            b_topic_id, size = _uB.unpack_from(buf, pos)
+            pos += 17
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicPartitions(b_topic_id, b_partitions)
-            append_a(element)
+            append_a_topic_partitions(TopicPartitions(b_topic_id, b_partitions))
+        a_topic_partitions = list_a_topic_partitions
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ConsumerGroupHeartbeatRequest(a_group_id, a_member_id, a_member_epoch, a_instance_id, a_rack_id, a_rebalance_timeout_ms, a_subscribed_topic_names, a_subscribed_topic_regex, a_server_assignor, a_topic_partitions)
-    return value, pos
+    return ConsumerGroupHeartbeatRequest(a_group_id, a_member_id, a_member_epoch, a_instance_id, a_rack_id, a_rebalance_timeout_ms, a_subscribed_topic_names, a_subscribed_topic_regex, a_server_assignor, a_topic_partitions), pos
 
 
 def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.subscribed_topic_regex is not None:
         raise absent("subscribed_topic_regex", version)
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -204,22 +235,22 @@ def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, versio
         out += varint(size)
     out += encoded
     out += _i.pack(value.member_epoch)
-    value_a = value.instance_id
-    if value_a is None:
+    a_instance_id = value.instance_id
+    if a_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.rack_id
-    if value_a is None:
+    a_rack_id = value.rack_id
+    if a_rack_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -227,13 +258,17 @@ def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, versio
             out += varint(size)
         out += encoded
     out += _i.pack(value.rebalance_timeout_ms)
-    value_a = value.subscribed_topic_names
-    if value_a is None:
+    a_subscribed_topic_names = value.subscribed_topic_names
+    if a_subscribed_topic_names is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            encoded = item_b.encode()
+        size = len(a_subscribed_topic_names) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_subscribed_topic_names in a_subscribed_topic_names:
+            encoded = item_a_subscribed_topic_names.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -241,37 +276,45 @@ def _write_flexible(value: ConsumerGroupHeartbeatRequest, out: bytearray, versio
                 out += varint(size)
             out += encoded
     if version >= 1:
-        value_a = value.subscribed_topic_regex
-        if value_a is None:
+        a_subscribed_topic_regex = value.subscribed_topic_regex
+        if a_subscribed_topic_regex is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_subscribed_topic_regex.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    value_a = value.server_assignor
-    if value_a is None:
+    a_server_assignor = value.server_assignor
+    if a_server_assignor is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_server_assignor.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.topic_partitions
-    if value_a is None:
+    a_topic_partitions = value.topic_partitions
+    if a_topic_partitions is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            out += item_b.topic_id
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+        size = len(a_topic_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topic_partitions in a_topic_partitions:
+            out += item_a_topic_partitions.topic_id
+            b_partitions = item_a_topic_partitions.partitions
+            size = len(b_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, b_partitions, "i")
             out.append(0)
     out.append(0)

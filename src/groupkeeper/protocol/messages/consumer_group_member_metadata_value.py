@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class ClassicProtocol(Message):
@@ -92,183 +93,223 @@ class ConsumerGroupMemberMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupMemberMetadataValue, int]:
+    a_instance_id: str | None
+    a_rack_id: str | None
+    a_subscribed_topic_regex: str | None
+    a_server_assignor: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_instance_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_instance_id = ""
+        pos += 1
     elif size == 0:
         a_instance_id = None
         pos += 1
     else:
         a_instance_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_rack_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack_id = ""
+        pos += 1
     elif size == 0:
         a_rack_id = None
         pos += 1
     else:
         a_rack_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_id = ""
+        pos += 1
     else:
         a_client_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_host = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_host = ""
+        pos += 1
     else:
         a_client_host, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
-        raise refuse_null("subscribed_topic_names", pos)
-    a_subscribed_topic_names = []
-    append_a = a_subscribed_topic_names.append
-    for _ in range(count_a):
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            element = buf[pos + 1 : end].decode()
-            pos = end
-        else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
     size = buf[pos]
-    if 0 < size < 128:
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
+        raise refuse_null("subscribed_topic_names", pos)
+    list_a_subscribed_topic_names: list[str] = []
+    append_a_subscribed_topic_names = list_a_subscribed_topic_names.append
+    for _ in range(size - 1):
+        size = buf[pos]
+        if 1 < size < 128:
+            end = pos + size
+            item_a_subscribed_topic_names = buf[pos + 1 : end].decode()
+            pos = end
+        elif size == 1:
+            item_a_subscribed_topic_names = ""
+            pos += 1
+        else:
+            item_a_subscribed_topic_names, pos = read_compact_text(buf, pos)
+        append_a_subscribed_topic_names(item_a_subscribed_topic_names)
+    a_subscribed_topic_names = list_a_subscribed_topic_names
+    size = buf[pos]
+    if 1 < size < 128:
         end = pos + size
         a_subscribed_topic_regex = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_subscribed_topic_regex = ""
+        pos += 1
     elif size == 0:
         a_subscribed_topic_regex = None
         pos += 1
     else:
         a_subscribed_topic_regex, pos = read_compact_text(buf, pos)
-    (a_rebalance_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_server_assignor = buf[pos + 1 : end].decode()
+    a_rebalance_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_server_assignor = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_server_assignor = ""
     elif size == 0:
         a_server_assignor = None
-        pos += 1
     else:
-        a_server_assignor, pos = read_compact_text(buf, pos)
+        a_server_assignor, pos = read_compact_text(buf, pos - 1)
+    a_classic_member_metadata: ClassicMemberMetadata | None
     a_classic_member_metadata = ClassicMemberMetadata()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            if buf[pos] == 0:
-                a_classic_member_metadata = None
-                pos += 1
-            else:
-                pos += 1
-                (b_session_timeout_ms,) = _i.unpack_from(buf, pos)
-                pos += 4
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    raise refuse_null("supported_protocols", pos)
-                b_supported_protocols = []
-                append_b = b_supported_protocols.append
-                for _ in range(count_b):
-                    size = buf[pos]
-                    if 0 < size < 128:
-                        end = pos + size
-                        c_name = buf[pos + 1 : end].decode()
-                        pos = end
-                    else:
-                        c_name, pos = read_compact_text(buf, pos)
-                    size = buf[pos]
-                    if 0 < size < 128:
-                        end = pos + size
-                        c_metadata = buf[pos + 1 : end]
-                        pos = end
-                    else:
-                        c_metadata, pos = read_compact_bytes(buf, pos)
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                if buf[pos] == 0:
+                    a_classic_member_metadata = None
+                    pos += 1
+                else:
+                    pos += 1
+                    b_session_timeout_ms, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        raise refuse_null("supported_protocols", pos)
+                    list_b_supported_protocols: list[ClassicProtocol] = []
+                    append_b_supported_protocols = list_b_supported_protocols.append
+                    for _ in range(size - 1):
+                        size = buf[pos]
+                        if 1 < size < 128:
+                            end = pos + size
+                            c_name = buf[pos + 1 : end].decode()
+                            pos = end
+                        elif size == 1:
+                            c_name = ""
+                            pos += 1
+                        else:
+                            c_name, pos = read_compact_text(buf, pos)
+                        size = buf[pos]
+                        if 1 < size < 128:
+                            end = pos + size
+                            c_metadata = buf[pos + 1 : end]
+                            pos = end
+                        elif size == 1:
+                            c_metadata = b""
+                            pos += 1
+                        else:
+                            c_metadata, pos = read_compact_bytes(buf, pos)
+                        if buf[pos]:
+                            pos = skip_tags(buf, pos)
+                        else:
+                            pos += 1
+                        append_b_supported_protocols(ClassicProtocol(c_name, c_metadata))
+                    b_supported_protocols = list_b_supported_protocols
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    element = ClassicProtocol(c_name, c_metadata)
-                    append_b(element)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                a_classic_member_metadata = ClassicMemberMetadata(b_session_timeout_ms, b_supported_protocols)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = ConsumerGroupMemberMetadataValue(a_instance_id, a_rack_id, a_client_id, a_client_host, a_subscribed_topic_names, a_subscribed_topic_regex, a_rebalance_timeout_ms, a_server_assignor, a_classic_member_metadata)
-    return value, pos
+                    a_classic_member_metadata = ClassicMemberMetadata(b_session_timeout_ms, b_supported_protocols)
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return ConsumerGroupMemberMetadataValue(a_instance_id, a_rack_id, a_client_id, a_client_host, a_subscribed_topic_names, a_subscribed_topic_regex, a_rebalance_timeout_ms, a_server_assignor, a_classic_member_metadata), pos
 
 
 def _write_flexible(value: ConsumerGroupMemberMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.instance_id
-    if value_a is None:
+    a_instance_id = value.instance_id
+    if a_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.rack_id
-    if value_a is None:
+    a_rack_id = value.rack_id
+    if a_rack_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.client_id
-    encoded = value_a.encode()
+    a_client_id = value.client_id
+    encoded = a_client_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.client_host
-    encoded = value_a.encode()
+    a_client_host = value.client_host
+    encoded = a_client_host.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.subscribed_topic_names
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_subscribed_topic_names = value.subscribed_topic_names
+    size = len(a_subscribed_topic_names) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_subscribed_topic_names in a_subscribed_topic_names:
+        encoded = item_a_subscribed_topic_names.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.subscribed_topic_regex
-    if value_a is None:
+    a_subscribed_topic_regex = value.subscribed_topic_regex
+    if a_subscribed_topic_regex is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_subscribed_topic_regex.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -276,39 +317,43 @@ def _write_flexible(value: ConsumerGroupMemberMetadataValue, out: bytearray, ver
             out += varint(size)
         out += encoded
     out += _i.pack(value.rebalance_timeout_ms)
-    value_a = value.server_assignor
-    if value_a is None:
+    a_server_assignor = value.server_assignor
+    if a_server_assignor is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_server_assignor.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.classic_member_metadata != ClassicMemberMetadata():
         field_a = bytearray()
-        value_a = value.classic_member_metadata
-        if value_a is None:
+        a_classic_member_metadata = value.classic_member_metadata
+        if a_classic_member_metadata is None:
             field_a.append(0)
         else:
             field_a.append(1)
-            field_a += _i.pack(value_a.session_timeout_ms)
-            value_b = value_a.supported_protocols
-            field_a += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.name
-                encoded = value_c.encode()
+            field_a += _i.pack(a_classic_member_metadata.session_timeout_ms)
+            b_supported_protocols = a_classic_member_metadata.supported_protocols
+            size = len(b_supported_protocols) + 1
+            if size < 128:
+                field_a.append(size)
+            else:
+                field_a += varint(size)
+            for item_b_supported_protocols in b_supported_protocols:
+                c_name = item_b_supported_protocols.name
+                encoded = c_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     field_a.append(size)
                 else:
                     field_a += varint(size)
                 field_a += encoded
-                value_c = item_c.metadata
-                write_compact_bytes(field_a, value_c)
+                c_metadata = item_b_supported_protocols.metadata
+                write_compact_bytes(field_a, c_metadata)
                 field_a.append(0)
             field_a.append(0)
         tags_a.append((0, field_a))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
+_uB = Struct(">16sB")
 
 
 class PartitionMetadata(Message):
@@ -76,87 +78,108 @@ class ConsumerGroupPartitionMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_topic_name = buf[pos + 1 : end].decode()
+    list_a_topics: list[TopicMetadata] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_topic_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
         else:
-            b_topic_name, pos = read_compact_text(buf, pos)
-        (b_num_partitions,) = _i.unpack_from(buf, pos)
-        pos += 4
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_topic_name, pos = read_compact_text(buf, pos - 1)
+        b_num_partitions, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partition_metadata", pos)
-        b_partition_metadata = []
-        append_b = b_partition_metadata.append
-        for _ in range(count_b):
-            (c_partition,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partition_metadata: list[PartitionMetadata] = []
+        append_b_partition_metadata = list_b_partition_metadata.append
+        for _ in range(size - 1):
+            c_partition, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("racks", pos)
-            c_racks = []
-            append_c = c_racks.append
-            for _ in range(count_c):
+            list_c_racks: list[str] = []
+            append_c_racks = list_c_racks.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    element = buf[pos + 1 : end].decode()
+                    item_c_racks = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    item_c_racks = ""
+                    pos += 1
                 else:
-                    element, pos = read_compact_text(buf, pos)
-                append_c(element)
+                    item_c_racks, pos = read_compact_text(buf, pos)
+                append_c_racks(item_c_racks)
+            c_racks = list_c_racks
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionMetadata(c_partition, c_racks)
-            append_b(element)
+            append_b_partition_metadata(PartitionMetadata(c_partition, c_racks))
+        b_partition_metadata = list_b_partition_metadata
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicMetadata(b_topic_id, b_topic_name, b_num_partitions, b_partition_metadata)
-        append_a(element)
+        append_a_topics(TopicMetadata(b_topic_id, b_topic_name, b_num_partitions, b_partition_metadata))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ConsumerGroupPartitionMetadataValue(a_topics)
-    return value, pos
+    return ConsumerGroupPartitionMetadataValue(a_topics), pos
 
 
 def _write_flexible(value: ConsumerGroupPartitionMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_topic_name = item_a_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(item_b.num_partitions)
-        value_b = item_b.partition_metadata
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _i.pack(item_c.partition)
-            value_c = item_c.racks
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                encoded = item_d.encode()
+        out += _i.pack(item_a_topics.num_partitions)
+        b_partition_metadata = item_a_topics.partition_metadata
+        size = len(b_partition_metadata) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partition_metadata in b_partition_metadata:
+            out += _i.pack(item_b_partition_metadata.partition)
+            c_racks = item_b_partition_metadata.racks
+            size = len(c_racks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_racks in c_racks:
+                encoded = item_c_racks.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

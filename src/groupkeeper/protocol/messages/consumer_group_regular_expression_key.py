@@ -42,12 +42,11 @@ class ConsumerGroupRegularExpressionKey(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupRegularExpressionKey, int]:
     a_group_id, pos = read_text(buf, pos)
     a_regular_expression, pos = read_text(buf, pos)
-    value = ConsumerGroupRegularExpressionKey(a_group_id, a_regular_expression)
-    return value, pos
+    return ConsumerGroupRegularExpressionKey(a_group_id, a_regular_expression), pos
 
 
 def _write_plain(value: ConsumerGroupRegularExpressionKey, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    write_text(out, value_a)
-    value_a = value.regular_expression
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
+    a_regular_expression = value.regular_expression
+    write_text(out, a_regular_expression)

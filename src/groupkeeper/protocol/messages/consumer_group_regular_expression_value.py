@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_qq = Struct(">qq")
+_qqB = Struct(">qqB")
 _qqx = Struct(">qqx")
 
 
@@ -51,35 +51,43 @@ class ConsumerGroupRegularExpressionValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupRegularExpressionValue, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[str] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_topics = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_topics = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
-    a_version, a_timestamp = _qq.unpack_from(buf, pos)
-    pos += 16
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = ConsumerGroupRegularExpressionValue(a_topics, a_version, a_timestamp)
-    return value, pos
+            item_a_topics, pos = read_compact_text(buf, pos)
+        append_a_topics(item_a_topics)
+    a_topics = list_a_topics
+    a_version, a_timestamp, size = _qqB.unpack_from(buf, pos)
+    pos += 17
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return ConsumerGroupRegularExpressionValue(a_topics, a_version, a_timestamp), pos
 
 
 def _write_flexible(value: ConsumerGroupRegularExpressionValue, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        encoded = item_a_topics.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 from groupkeeper.protocol.primitives import (
     ZERO_UUID,
     Message,
@@ -18,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
+
+_uB = Struct(">16sB")
 
 
 class TopicPartition(Message):
@@ -57,39 +61,50 @@ class ConsumerGroupTargetAssignmentMemberValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupTargetAssignmentMemberValue, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topic_partitions", pos)
-    a_topic_partitions = []
-    append_a = a_topic_partitions.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topic_partitions: list[TopicPartition] = []
+    append_a_topic_partitions = list_a_topic_partitions.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicPartition(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_topic_partitions(TopicPartition(b_topic_id, b_partitions))
+    a_topic_partitions = list_a_topic_partitions
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ConsumerGroupTargetAssignmentMemberValue(a_topic_partitions)
-    return value, pos
+    return ConsumerGroupTargetAssignmentMemberValue(a_topic_partitions), pos
 
 
 def _write_flexible(value: ConsumerGroupTargetAssignmentMemberValue, out: bytearray, version: int) -> None:
-    value_a = value.topic_partitions
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+    a_topic_partitions = value.topic_partitions
+    size = len(a_topic_partitions) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topic_partitions in a_topic_partitions:
+        out += item_a_topic_partitions.topic_id
+        b_partitions = item_a_topic_partitions.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, b_partitions, "i")
         out.append(0)
     out.append(0)

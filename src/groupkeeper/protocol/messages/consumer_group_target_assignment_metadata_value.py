@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _q = Struct(">q")
 
 
@@ -47,28 +48,28 @@ class ConsumerGroupTargetAssignmentMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupTargetAssignmentMetadataValue, int]:
-    (a_assignment_epoch,) = _i.unpack_from(buf, pos)
-    pos += 4
+    a_assignment_epoch, size = _iB.unpack_from(buf, pos)
+    pos += 5
     a_assignment_timestamp = 0
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            (a_assignment_timestamp,) = _q.unpack_from(buf, pos)
-            pos += 8
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = ConsumerGroupTargetAssignmentMetadataValue(a_assignment_epoch, a_assignment_timestamp)
-    return value, pos
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                (a_assignment_timestamp,) = _q.unpack_from(buf, pos)
+                pos += 8
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return ConsumerGroupTargetAssignmentMetadataValue(a_assignment_epoch, a_assignment_timestamp), pos
 
 
 def _write_flexible(value: ConsumerGroupTargetAssignmentMetadataValue, out: bytearray, version: int) -> None:
     out += _i.pack(value.assignment_epoch)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.assignment_timestamp != 0:
         field_a = bytearray()
         field_a += _q.pack(value.assignment_timestamp)

@@ -7,8 +7,8 @@ from struct import Struct
 from groupkeeper.protocol.primitives import (
     Message,
     RootMessage,
-    read_bytes,
     read_count,
+    read_nullable_bytes,
     read_numbers,
     read_text,
     refuse_null,
@@ -63,39 +63,35 @@ class ConsumerProtocolAssignment(RootMessage):
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ConsumerProtocolAssignment, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_user_data: bytes | None
+    count_a_assigned_partitions, pos = read_count(buf, pos)
+    if count_a_assigned_partitions < 0:
         raise refuse_null("assigned_partitions", pos)
-    a_assigned_partitions = []
-    append_a = a_assigned_partitions.append
-    for _ in range(count_a):
+    list_a_assigned_partitions: list[TopicPartition] = []
+    append_a_assigned_partitions = list_a_assigned_partitions.append
+    for _ in range(count_a_assigned_partitions):
         b_topic, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        element = TopicPartition(b_topic, b_partitions)
-        append_a(element)
-    if _i.unpack_from(buf, pos)[0] == -1:
-        a_user_data = None
-        pos += 4
-    else:
-        a_user_data, pos = read_bytes(buf, pos)
-    value = ConsumerProtocolAssignment(a_assigned_partitions, a_user_data)
-    return value, pos
+        b_partitions, pos = read_numbers(buf, pos, count_b_partitions, "i", 4)
+        append_a_assigned_partitions(TopicPartition(b_topic, b_partitions))
+    a_assigned_partitions = list_a_assigned_partitions
+    a_user_data, pos = read_nullable_bytes(buf, pos)
+    return ConsumerProtocolAssignment(a_assigned_partitions, a_user_data), pos
 
 
 def _write_plain(value: ConsumerProtocolAssignment, out: bytearray, version: int) -> None:
-    value_a = value.assigned_partitions
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.topic
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        write_numbers(out, value_b, "i")
-    value_a = value.user_data
-    if value_a is None:
+    a_assigned_partitions = value.assigned_partitions
+    out += _i.pack(len(a_assigned_partitions))
+    for item_a_assigned_partitions in a_assigned_partitions:
+        b_topic = item_a_assigned_partitions.topic
+        write_text(out, b_topic)
+        b_partitions = item_a_assigned_partitions.partitions
+        out += _i.pack(len(b_partitions))
+        write_numbers(out, b_partitions, "i")
+    a_user_data = value.user_data
+    if a_user_data is None:
         out += b"\xff\xff\xff\xff"
     else:
-        write_bytes(out, value_a)
+        write_bytes(out, a_user_data)

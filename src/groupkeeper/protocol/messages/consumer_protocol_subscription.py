@@ -7,8 +7,9 @@ from struct import Struct
 from groupkeeper.protocol.primitives import (
     Message,
     RootMessage,
-    read_bytes,
     read_count,
+    read_nullable_bytes,
+    read_nullable_text,
     read_numbers,
     read_text,
     refuse_null,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
 
 
@@ -70,33 +70,33 @@ class ConsumerProtocolSubscription(RootMessage):
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ConsumerProtocolSubscription, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_user_data: bytes | None
+    a_owned_partitions: Sequence[TopicPartition]
+    a_rack_id: str | None
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        element, pos = read_text(buf, pos)
-        append_a(element)
-    if _i.unpack_from(buf, pos)[0] == -1:
-        a_user_data = None
-        pos += 4
-    else:
-        a_user_data, pos = read_bytes(buf, pos)
+    list_a_topics: list[str] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
+        item_a_topics, pos = read_text(buf, pos)
+        append_a_topics(item_a_topics)
+    a_topics = list_a_topics
+    a_user_data, pos = read_nullable_bytes(buf, pos)
     if version >= 1:
-        count_a, pos = read_count(buf, pos)
-        if count_a < 0:
+        count_a_owned_partitions, pos = read_count(buf, pos)
+        if count_a_owned_partitions < 0:
             raise refuse_null("owned_partitions", pos)
-        a_owned_partitions = []
-        append_a = a_owned_partitions.append
-        for _ in range(count_a):
+        list_a_owned_partitions: list[TopicPartition] = []
+        append_a_owned_partitions = list_a_owned_partitions.append
+        for _ in range(count_a_owned_partitions):
             b_topic, pos = read_text(buf, pos)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+            count_b_partitions, pos = read_count(buf, pos)
+            if count_b_partitions < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-            element = TopicPartition(b_topic, b_partitions)
-            append_a(element)
+            b_partitions, pos = read_numbers(buf, pos, count_b_partitions, "i", 4)
+            append_a_owned_partitions(TopicPartition(b_topic, b_partitions))
+        a_owned_partitions = list_a_owned_partitions
     else:
         a_owned_partitions = ()
     if version >= 2:
@@ -105,41 +105,36 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ConsumerProtocolSub
     else:
         a_generation_id = -1
     if version >= 3:
-        if _h.unpack_from(buf, pos)[0] == -1:
-            a_rack_id = None
-            pos += 2
-        else:
-            a_rack_id, pos = read_text(buf, pos)
+        a_rack_id, pos = read_nullable_text(buf, pos)
     else:
         a_rack_id = None
-    value = ConsumerProtocolSubscription(a_topics, a_user_data, a_owned_partitions, a_generation_id, a_rack_id)
-    return value, pos
+    return ConsumerProtocolSubscription(a_topics, a_user_data, a_owned_partitions, a_generation_id, a_rack_id), pos
 
 
 def _write_plain(value: ConsumerProtocolSubscription, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        write_text(out, item_b)
-    value_a = value.user_data
-    if value_a is None:
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        write_text(out, item_a_topics)
+    a_user_data = value.user_data
+    if a_user_data is None:
         out += b"\xff\xff\xff\xff"
     else:
-        write_bytes(out, value_a)
+        write_bytes(out, a_user_data)
     if version >= 1:
-        value_a = value.owned_partitions
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.topic
-            write_text(out, value_b)
-            value_b = item_b.partitions
-            out += _i.pack(len(value_b))
-            write_numbers(out, value_b, "i")
+        a_owned_partitions = value.owned_partitions
+        out += _i.pack(len(a_owned_partitions))
+        for item_a_owned_partitions in a_owned_partitions:
+            b_topic = item_a_owned_partitions.topic
+            write_text(out, b_topic)
+            b_partitions = item_a_owned_partitions.partitions
+            out += _i.pack(len(b_partitions))
+            write_numbers(out, b_partitions, "i")
     if version >= 2:
         out += _i.pack(value.generation_id)
     if version >= 3:
-        value_a = value.rack_id
-        if value_a is None:
+        a_rack_id = value.rack_id
+        if a_rack_id is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_a)
+            write_text(out, a_rack_id)

@@ -41,8 +41,7 @@ class ControlRecordTypeSchema(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ControlRecordTypeSchema, int]:
     (a_type,) = _h.unpack_from(buf, pos)
     pos += 2
-    value = ControlRecordTypeSchema(a_type)
-    return value, pos
+    return ControlRecordTypeSchema(a_type), pos
 
 
 def _write_plain(value: ControlRecordTypeSchema, out: bytearray, version: int) -> None:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_Hh = Struct(">Hh")
+_HhB = Struct(">HhB")
 _Hhx = Struct(">Hhx")
-_hh = Struct(">hh")
+_hhB = Struct(">hhB")
 _hhx = Struct(">hhx")
 _iut = Struct(">i16s?")
+_iutB = Struct(">i16s?B")
 
 
 class Listener(Message):
@@ -90,97 +91,113 @@ class ControllerRegistrationRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegistrationRequest, int]:
-    a_controller_id, a_incarnation_id, a_zk_migration_ready = _iut.unpack_from(buf, pos)
-    pos += 21
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_controller_id, a_incarnation_id, a_zk_migration_ready, size = _iutB.unpack_from(buf, pos)
+    pos += 22
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("listeners", pos)
-    a_listeners = []
-    append_a = a_listeners.append
-    for _ in range(count_a):
+    list_a_listeners: list[Listener] = []
+    append_a_listeners = list_a_listeners.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_host = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
+            pos += 1
         else:
             b_host, pos = read_compact_text(buf, pos)
-        b_port, b_security_protocol = _Hh.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = Listener(b_name, b_host, b_port, b_security_protocol)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        b_port, b_security_protocol, size = _HhB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_listeners(Listener(b_name, b_host, b_port, b_security_protocol))
+    a_listeners = list_a_listeners
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("features", pos)
-    a_features = []
-    append_a = a_features.append
-    for _ in range(count_a):
+    list_a_features: list[Feature] = []
+    append_a_features = list_a_features.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_name = buf[pos + 1 : end].decode()
+            c_name = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_name, pos = read_compact_text(buf, pos)
-        b_min_supported_version, b_max_supported_version = _hh.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
+        elif size == 1:
+            c_name = ""
             pos += 1
-        element = Feature(b_name, b_min_supported_version, b_max_supported_version)
-        append_a(element)
+        else:
+            c_name, pos = read_compact_text(buf, pos)
+        c_min_supported_version, c_max_supported_version, size = _hhB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_features(Feature(c_name, c_min_supported_version, c_max_supported_version))
+    a_features = list_a_features
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ControllerRegistrationRequest(a_controller_id, a_incarnation_id, a_zk_migration_ready, a_listeners, a_features)
-    return value, pos
+    return ControllerRegistrationRequest(a_controller_id, a_incarnation_id, a_zk_migration_ready, a_listeners, a_features), pos
 
 
 def _write_flexible(value: ControllerRegistrationRequest, out: bytearray, version: int) -> None:
     out += _iut.pack(value.controller_id, value.incarnation_id, value.zk_migration_ready)
-    value_a = value.listeners
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_listeners = value.listeners
+    size = len(a_listeners) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_listeners in a_listeners:
+        b_name = item_a_listeners.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.host
-        encoded = value_b.encode()
+        b_host = item_a_listeners.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hhx.pack(item_b.port, item_b.security_protocol)
-    value_a = value.features
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+        out += _Hhx.pack(item_a_listeners.port, item_a_listeners.security_protocol)
+    a_features = value.features
+    size = len(a_features) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_features in a_features:
+        c_name = item_a_features.name
+        encoded = c_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _hhx.pack(item_b.min_supported_version, item_b.max_supported_version)
+        out += _hhx.pack(item_a_features.min_supported_version, item_a_features.max_supported_version)
     out.append(0)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _bb = Struct(">bb")
+_bbB = Struct(">bbB")
 _bbx = Struct(">bbx")
 _i = Struct(">i")
 
@@ -80,94 +82,103 @@ class CreateAclsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("creations", pos)
-    a_creations = []
-    append_a = a_creations.append
-    for _ in range(count_a):
-        (b_resource_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name = buf[pos + 1 : end].decode()
+    list_a_creations: list[AclCreation] = []
+    append_a_creations = list_a_creations.append
+    for _ in range(size - 1):
+        b_resource_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
         else:
-            b_resource_name, pos = read_compact_text(buf, pos)
-        (b_resource_pattern_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_principal = buf[pos + 1 : end].decode()
+            b_resource_name, pos = read_compact_text(buf, pos - 1)
+        b_resource_pattern_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_principal = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_principal = ""
         else:
-            b_principal, pos = read_compact_text(buf, pos)
+            b_principal, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_host = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
+            pos += 1
         else:
             b_host, pos = read_compact_text(buf, pos)
-        b_operation, b_permission_type = _bb.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = AclCreation(b_resource_type, b_resource_name, b_resource_pattern_type, b_principal, b_host, b_operation, b_permission_type)
-        append_a(element)
+        b_operation, b_permission_type, size = _bbB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_creations(AclCreation(b_resource_type, b_resource_name, b_resource_pattern_type, b_principal, b_host, b_operation, b_permission_type))
+    a_creations = list_a_creations
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = CreateAclsRequest(a_creations)
-    return value, pos
+    return CreateAclsRequest(a_creations), pos
 
 
 def _write_flexible(value: CreateAclsRequest, out: bytearray, version: int) -> None:
-    value_a = value.creations
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+    a_creations = value.creations
+    size = len(a_creations) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_creations in a_creations:
+        out += _b.pack(item_a_creations.resource_type)
+        b_resource_name = item_a_creations.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _b.pack(item_b.resource_pattern_type)
-        value_b = item_b.principal
-        encoded = value_b.encode()
+        out += _b.pack(item_a_creations.resource_pattern_type)
+        b_principal = item_a_creations.principal
+        encoded = b_principal.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.host
-        encoded = value_b.encode()
+        b_host = item_a_creations.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _bbx.pack(item_b.operation, item_b.permission_type)
+        out += _bbx.pack(item_a_creations.operation, item_a_creations.permission_type)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_creations, pos = read_count(buf, pos)
+    if count_a_creations < 0:
         raise refuse_null("creations", pos)
-    a_creations = []
-    append_a = a_creations.append
-    for _ in range(count_a):
+    list_a_creations: list[AclCreation] = []
+    append_a_creations = list_a_creations.append
+    for _ in range(count_a_creations):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
@@ -177,22 +188,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsRequest, 
         b_host, pos = read_text(buf, pos)
         b_operation, b_permission_type = _bb.unpack_from(buf, pos)
         pos += 2
-        element = AclCreation(b_resource_type, b_resource_name, b_resource_pattern_type, b_principal, b_host, b_operation, b_permission_type)
-        append_a(element)
-    value = CreateAclsRequest(a_creations)
-    return value, pos
+        append_a_creations(AclCreation(b_resource_type, b_resource_name, b_resource_pattern_type, b_principal, b_host, b_operation, b_permission_type))
+    a_creations = list_a_creations
+    return CreateAclsRequest(a_creations), pos
 
 
 def _write_plain(value: CreateAclsRequest, out: bytearray, version: int) -> None:
-    value_a = value.creations
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        write_text(out, value_b)
-        out += _b.pack(item_b.resource_pattern_type)
-        value_b = item_b.principal
-        write_text(out, value_b)
-        value_b = item_b.host
-        write_text(out, value_b)
-        out += _bb.pack(item_b.operation, item_b.permission_type)
+    a_creations = value.creations
+    out += _i.pack(len(a_creations))
+    for item_a_creations in a_creations:
+        out += _b.pack(item_a_creations.resource_type)
+        b_resource_name = item_a_creations.resource_name
+        write_text(out, b_resource_name)
+        out += _b.pack(item_a_creations.resource_pattern_type)
+        b_principal = item_a_creations.principal
+        write_text(out, b_principal)
+        b_host = item_a_creations.host
+        write_text(out, b_host)
+        out += _bb.pack(item_a_creations.operation, item_a_creations.permission_type)

@@ -10,7 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
-    read_text,
+    read_nullable_text,
     refuse_null,
     skip_tags,
     varint,
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class AclCreationResult(Message):
@@ -70,51 +72,56 @@ class CreateAclsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateAclsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_results: list[AclCreationResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
+            b_error_message, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AclCreationResult(b_error_code, b_error_message)
-        append_a(element)
+        append_a_results(AclCreationResult(b_error_code, b_error_message))
+    a_results = list_a_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = CreateAclsResponse(a_throttle_time_ms, a_results)
-    return value, pos
+    return CreateAclsResponse(a_throttle_time_ms, a_results), pos
 
 
 def _write_flexible(value: CreateAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_results = value.results
+    size = len(a_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_results in a_results:
+        out += _h.pack(item_a_results.error_code)
+        b_error_message = item_a_results.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -128,33 +135,29 @@ def _write_flexible(value: CreateAclsResponse, out: bytearray, version: int) -> 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateAclsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_results, pos = read_count(buf, pos)
+    if count_a_results < 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
+    list_a_results: list[AclCreationResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(count_a_results):
+        b_error_message: str | None
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_error_message = None
-            pos += 2
-        else:
-            b_error_message, pos = read_text(buf, pos)
-        element = AclCreationResult(b_error_code, b_error_message)
-        append_a(element)
-    value = CreateAclsResponse(a_throttle_time_ms, a_results)
-    return value, pos
+        b_error_message, pos = read_nullable_text(buf, pos)
+        append_a_results(AclCreationResult(b_error_code, b_error_message))
+    a_results = list_a_results
+    return CreateAclsResponse(a_throttle_time_ms, a_results), pos
 
 
 def _write_plain(value: CreateAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_results = value.results
+    out += _i.pack(len(a_results))
+    for item_a_results in a_results:
+        out += _h.pack(item_a_results.error_code)
+        b_error_message = item_a_results.error_message
+        if b_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
+            write_text(out, b_error_message)

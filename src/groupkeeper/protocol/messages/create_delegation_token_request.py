@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _q = Struct(">q")
+_qB = Struct(">qB")
 _qx = Struct(">qx")
 
 
@@ -76,22 +77,30 @@ class CreateDelegationTokenRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateDelegationTokenRequest, int]:
+    a_owner_principal_type: str | None
+    a_owner_principal_name: str | None
     if version >= 3:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_owner_principal_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_owner_principal_type = ""
+            pos += 1
         elif size == 0:
             a_owner_principal_type = None
             pos += 1
         else:
             a_owner_principal_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_owner_principal_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_owner_principal_name = ""
+            pos += 1
         elif size == 0:
             a_owner_principal_name = None
             pos += 1
@@ -100,40 +109,46 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateDelegation
     else:
         a_owner_principal_type = ""
         a_owner_principal_name = ""
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("renewers", pos)
-    a_renewers = []
-    append_a = a_renewers.append
-    for _ in range(count_a):
+    list_a_renewers: list[CreatableRenewers] = []
+    append_a_renewers = list_a_renewers.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_principal_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_principal_type = ""
+            pos += 1
         else:
             b_principal_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_principal_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_principal_name = ""
+            pos += 1
         else:
             b_principal_name, pos = read_compact_text(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = CreatableRenewers(b_principal_type, b_principal_name)
-        append_a(element)
-    (a_max_lifetime_ms,) = _q.unpack_from(buf, pos)
-    pos += 8
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = CreateDelegationTokenRequest(a_owner_principal_type, a_owner_principal_name, a_renewers, a_max_lifetime_ms)
-    return value, pos
+        append_a_renewers(CreatableRenewers(b_principal_type, b_principal_name))
+    a_renewers = list_a_renewers
+    a_max_lifetime_ms, size = _qB.unpack_from(buf, pos)
+    pos += 9
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return CreateDelegationTokenRequest(a_owner_principal_type, a_owner_principal_name, a_renewers, a_max_lifetime_ms), pos
 
 
 def _write_flexible(value: CreateDelegationTokenRequest, out: bytearray, version: int) -> None:
@@ -142,41 +157,45 @@ def _write_flexible(value: CreateDelegationTokenRequest, out: bytearray, version
     if not (version >= 3) and (value.owner_principal_name is None or value.owner_principal_name):
         raise absent("owner_principal_name", version)
     if version >= 3:
-        value_a = value.owner_principal_type
-        if value_a is None:
+        a_owner_principal_type = value.owner_principal_type
+        if a_owner_principal_type is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_owner_principal_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_a = value.owner_principal_name
-        if value_a is None:
+        a_owner_principal_name = value.owner_principal_name
+        if a_owner_principal_name is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_owner_principal_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    value_a = value.renewers
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.principal_type
-        encoded = value_b.encode()
+    a_renewers = value.renewers
+    size = len(a_renewers) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_renewers in a_renewers:
+        b_principal_type = item_a_renewers.principal_type
+        encoded = b_principal_type.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.principal_name
-        encoded = value_b.encode()
+        b_principal_name = item_a_renewers.principal_name
+        encoded = b_principal_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -188,20 +207,19 @@ def _write_flexible(value: CreateDelegationTokenRequest, out: bytearray, version
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateDelegationTokenRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_renewers, pos = read_count(buf, pos)
+    if count_a_renewers < 0:
         raise refuse_null("renewers", pos)
-    a_renewers = []
-    append_a = a_renewers.append
-    for _ in range(count_a):
+    list_a_renewers: list[CreatableRenewers] = []
+    append_a_renewers = list_a_renewers.append
+    for _ in range(count_a_renewers):
         b_principal_type, pos = read_text(buf, pos)
         b_principal_name, pos = read_text(buf, pos)
-        element = CreatableRenewers(b_principal_type, b_principal_name)
-        append_a(element)
+        append_a_renewers(CreatableRenewers(b_principal_type, b_principal_name))
+    a_renewers = list_a_renewers
     (a_max_lifetime_ms,) = _q.unpack_from(buf, pos)
     pos += 8
-    value = CreateDelegationTokenRequest("", "", a_renewers, a_max_lifetime_ms)
-    return value, pos
+    return CreateDelegationTokenRequest("", "", a_renewers, a_max_lifetime_ms), pos
 
 
 def _write_plain(value: CreateDelegationTokenRequest, out: bytearray, version: int) -> None:
@@ -209,11 +227,11 @@ def _write_plain(value: CreateDelegationTokenRequest, out: bytearray, version: i
         raise absent("owner_principal_type", version)
     if (value.owner_principal_name is None or value.owner_principal_name):
         raise absent("owner_principal_name", version)
-    value_a = value.renewers
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.principal_type
-        write_text(out, value_b)
-        value_b = item_b.principal_name
-        write_text(out, value_b)
+    a_renewers = value.renewers
+    out += _i.pack(len(a_renewers))
+    for item_a_renewers in a_renewers:
+        b_principal_type = item_a_renewers.principal_type
+        write_text(out, b_principal_type)
+        b_principal_name = item_a_renewers.principal_name
+        write_text(out, b_principal_name)
     out += _q.pack(value.max_lifetime_ms)

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 _qqq = Struct(">qqq")
+_qqqB = Struct(">qqqB")
 
 
 class CreateDelegationTokenResponse(RootMessage):
@@ -78,64 +81,75 @@ class CreateDelegationTokenResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateDelegationTokenResponse, int]:
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_principal_type = buf[pos + 1 : end].decode()
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_principal_type = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_principal_type = ""
     else:
-        a_principal_type, pos = read_compact_text(buf, pos)
+        a_principal_type, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_principal_name = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_principal_name = ""
+        pos += 1
     else:
         a_principal_name, pos = read_compact_text(buf, pos)
     if version >= 3:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_token_requester_principal_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_token_requester_principal_type = ""
+            pos += 1
         else:
             a_token_requester_principal_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_token_requester_principal_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_token_requester_principal_name = ""
+            pos += 1
         else:
             a_token_requester_principal_name, pos = read_compact_text(buf, pos)
     else:
         a_token_requester_principal_type = ""
         a_token_requester_principal_name = ""
-    a_issue_timestamp_ms, a_expiry_timestamp_ms, a_max_timestamp_ms = _qqq.unpack_from(buf, pos)
-    pos += 24
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_token_id = buf[pos + 1 : end].decode()
+    a_issue_timestamp_ms, a_expiry_timestamp_ms, a_max_timestamp_ms, size = _qqqB.unpack_from(buf, pos)
+    pos += 25
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_token_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_token_id = ""
     else:
-        a_token_id, pos = read_compact_text(buf, pos)
+        a_token_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_hmac = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_hmac = b""
+        pos += 1
     else:
         a_hmac, pos = read_compact_bytes(buf, pos)
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = CreateDelegationTokenResponse(a_error_code, a_principal_type, a_principal_name, a_token_requester_principal_type, a_token_requester_principal_name, a_issue_timestamp_ms, a_expiry_timestamp_ms, a_max_timestamp_ms, a_token_id, a_hmac, a_throttle_time_ms)
-    return value, pos
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return CreateDelegationTokenResponse(a_error_code, a_principal_type, a_principal_name, a_token_requester_principal_type, a_token_requester_principal_name, a_issue_timestamp_ms, a_expiry_timestamp_ms, a_max_timestamp_ms, a_token_id, a_hmac, a_throttle_time_ms), pos
 
 
 def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, version: int) -> None:
@@ -144,16 +158,16 @@ def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, versio
     if not (version >= 3) and value.token_requester_principal_name:
         raise absent("token_requester_principal_name", version)
     out += _h.pack(value.error_code)
-    value_a = value.principal_type
-    encoded = value_a.encode()
+    a_principal_type = value.principal_type
+    encoded = a_principal_type.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.principal_name
-    encoded = value_a.encode()
+    a_principal_name = value.principal_name
+    encoded = a_principal_name.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -161,16 +175,16 @@ def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, versio
         out += varint(size)
     out += encoded
     if version >= 3:
-        value_a = value.token_requester_principal_type
-        encoded = value_a.encode()
+        a_token_requester_principal_type = value.token_requester_principal_type
+        encoded = a_token_requester_principal_type.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_a = value.token_requester_principal_name
-        encoded = value_a.encode()
+        a_token_requester_principal_name = value.token_requester_principal_name
+        encoded = a_token_requester_principal_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -178,16 +192,16 @@ def _write_flexible(value: CreateDelegationTokenResponse, out: bytearray, versio
             out += varint(size)
         out += encoded
     out += _qqq.pack(value.issue_timestamp_ms, value.expiry_timestamp_ms, value.max_timestamp_ms)
-    value_a = value.token_id
-    encoded = value_a.encode()
+    a_token_id = value.token_id
+    encoded = a_token_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.hmac
-    write_compact_bytes(out, value_a)
+    a_hmac = value.hmac
+    write_compact_bytes(out, a_hmac)
     out += _ix.pack(value.throttle_time_ms)
 
 
@@ -202,8 +216,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateDelegationTok
     a_hmac, pos = read_bytes(buf, pos)
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = CreateDelegationTokenResponse(a_error_code, a_principal_type, a_principal_name, "", "", a_issue_timestamp_ms, a_expiry_timestamp_ms, a_max_timestamp_ms, a_token_id, a_hmac, a_throttle_time_ms)
-    return value, pos
+    return CreateDelegationTokenResponse(a_error_code, a_principal_type, a_principal_name, "", "", a_issue_timestamp_ms, a_expiry_timestamp_ms, a_max_timestamp_ms, a_token_id, a_hmac, a_throttle_time_ms), pos
 
 
 def _write_plain(value: CreateDelegationTokenResponse, out: bytearray, version: int) -> None:
@@ -212,13 +225,13 @@ def _write_plain(value: CreateDelegationTokenResponse, out: bytearray, version: 
     if value.token_requester_principal_name:
         raise absent("token_requester_principal_name", version)
     out += _h.pack(value.error_code)
-    value_a = value.principal_type
-    write_text(out, value_a)
-    value_a = value.principal_name
-    write_text(out, value_a)
+    a_principal_type = value.principal_type
+    write_text(out, a_principal_type)
+    a_principal_name = value.principal_name
+    write_text(out, a_principal_name)
     out += _qqq.pack(value.issue_timestamp_ms, value.expiry_timestamp_ms, value.max_timestamp_ms)
-    value_a = value.token_id
-    write_text(out, value_a)
-    value_a = value.hmac
-    write_bytes(out, value_a)
+    a_token_id = value.token_id
+    write_text(out, a_token_id)
+    a_hmac = value.hmac
+    write_bytes(out, a_hmac)
     out += _i.pack(value.throttle_time_ms)

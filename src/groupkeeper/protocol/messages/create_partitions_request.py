@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _it = Struct(">i?")
+_itB = Struct(">i?B")
 _itx = Struct(">i?x")
 
 
@@ -87,126 +89,146 @@ class CreatePartitionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[CreatePartitionsTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_assignments: Sequence[CreatePartitionsAssignment] | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        (b_count,) = _i.unpack_from(buf, pos)
-        pos += 4
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        b_count, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             b_assignments = None
         else:
-            b_assignments = []
-            append_b = b_assignments.append
-            for _ in range(count_b):
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+            list_b_assignments: list[CreatePartitionsAssignment] = []
+            append_b_assignments = list_b_assignments.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("broker_ids", pos)
-                c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
+                c_broker_ids, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = CreatePartitionsAssignment(c_broker_ids)
-                append_b(element)
+                append_b_assignments(CreatePartitionsAssignment(c_broker_ids))
+            b_assignments = list_b_assignments
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = CreatePartitionsTopic(b_name, b_count, b_assignments)
-        append_a(element)
-    a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
-    pos += 5
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = CreatePartitionsRequest(a_topics, a_timeout_ms, a_validate_only)
-    return value, pos
+        append_a_topics(CreatePartitionsTopic(b_name, b_count, b_assignments))
+    a_topics = list_a_topics
+    a_timeout_ms, a_validate_only, size = _itB.unpack_from(buf, pos)
+    pos += 6
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return CreatePartitionsRequest(a_topics, a_timeout_ms, a_validate_only), pos
 
 
 def _write_flexible(value: CreatePartitionsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(item_b.count)
-        value_b = item_b.assignments
-        if value_b is None:
+        out += _i.pack(item_a_topics.count)
+        b_assignments = item_a_topics.assignments
+        if b_assignments is None:
             out.append(0)
         else:
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.broker_ids
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+            size = len(b_assignments) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_assignments in b_assignments:
+                c_broker_ids = item_b_assignments.broker_ids
+                size = len(c_broker_ids) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_broker_ids, "i")
                 out.append(0)
         out.append(0)
     out += _itx.pack(value.timeout_ms, value.validate_only)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[CreatePartitionsTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
+        b_assignments: Sequence[CreatePartitionsAssignment] | None
         b_name, pos = read_text(buf, pos)
         (b_count,) = _i.unpack_from(buf, pos)
         pos += 4
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_assignments, pos = read_count(buf, pos)
+        if count_b_assignments < 0:
             b_assignments = None
         else:
-            b_assignments = []
-            append_b = b_assignments.append
-            for _ in range(count_b):
-                count_c, pos = read_count(buf, pos)
-                if count_c < 0:
+            list_b_assignments: list[CreatePartitionsAssignment] = []
+            append_b_assignments = list_b_assignments.append
+            for _ in range(count_b_assignments):
+                count_c_broker_ids, pos = read_count(buf, pos)
+                if count_c_broker_ids < 0:
                     raise refuse_null("broker_ids", pos)
-                c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
-                element = CreatePartitionsAssignment(c_broker_ids)
-                append_b(element)
-        element = CreatePartitionsTopic(b_name, b_count, b_assignments)
-        append_a(element)
+                c_broker_ids, pos = read_numbers(buf, pos, count_c_broker_ids, "i", 4)
+                append_b_assignments(CreatePartitionsAssignment(c_broker_ids))
+            b_assignments = list_b_assignments
+        append_a_topics(CreatePartitionsTopic(b_name, b_count, b_assignments))
+    a_topics = list_a_topics
     a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
     pos += 5
-    value = CreatePartitionsRequest(a_topics, a_timeout_ms, a_validate_only)
-    return value, pos
+    return CreatePartitionsRequest(a_topics, a_timeout_ms, a_validate_only), pos
 
 
 def _write_plain(value: CreatePartitionsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        out += _i.pack(item_b.count)
-        value_b = item_b.assignments
-        if value_b is None:
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        out += _i.pack(item_a_topics.count)
+        b_assignments = item_a_topics.assignments
+        if b_assignments is None:
             out += b"\xff\xff\xff\xff"
         else:
-            out += _i.pack(len(value_b))
-            for item_c in value_b:
-                value_c = item_c.broker_ids
-                out += _i.pack(len(value_c))
-                write_numbers(out, value_c, "i")
+            out += _i.pack(len(b_assignments))
+            for item_b_assignments in b_assignments:
+                c_broker_ids = item_b_assignments.broker_ids
+                out += _i.pack(len(c_broker_ids))
+                write_numbers(out, c_broker_ids, "i")
     out += _it.pack(value.timeout_ms, value.validate_only)

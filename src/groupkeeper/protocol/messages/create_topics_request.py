@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_numbers,
     read_text,
     refuse_null,
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _it = Struct(">i?")
+_itB = Struct(">i?B")
 _itx = Struct(">i?x")
 
 
@@ -107,121 +110,152 @@ class CreateTopicsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[CreatableTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        b_num_partitions, b_replication_factor = _ih.unpack_from(buf, pos)
-        pos += 6
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        b_num_partitions, b_replication_factor, size = _ihB.unpack_from(buf, pos)
+        pos += 7
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("assignments", pos)
-        b_assignments = []
-        append_b = b_assignments.append
-        for _ in range(count_b):
-            (c_partition_index,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_assignments: list[CreatableReplicaAssignment] = []
+        append_b_assignments = list_b_assignments.append
+        for _ in range(size - 1):
+            c_partition_index, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("broker_ids", pos)
-            c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_broker_ids, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = CreatableReplicaAssignment(c_partition_index, c_broker_ids)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            append_b_assignments(CreatableReplicaAssignment(c_partition_index, c_broker_ids))
+        b_assignments = list_b_assignments
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("configs", pos)
-        b_configs = []
-        append_b = b_configs.append
-        for _ in range(count_b):
+        list_b_configs: list[CreatableTopicConfig] = []
+        append_b_configs = list_b_configs.append
+        for _ in range(size - 1):
+            d_value: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_name = buf[pos + 1 : end].decode()
+                d_name = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                c_name, pos = read_compact_text(buf, pos)
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_value = buf[pos + 1 : end].decode()
-                pos = end
-            elif size == 0:
-                c_value = None
+            elif size == 1:
+                d_name = ""
                 pos += 1
             else:
-                c_value, pos = read_compact_text(buf, pos)
+                d_name, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            if 1 < size < 128:
+                end = pos + size
+                d_value = buf[pos + 1 : end].decode()
+                pos = end
+            elif size == 1:
+                d_value = ""
+                pos += 1
+            elif size == 0:
+                d_value = None
+                pos += 1
+            else:
+                d_value, pos = read_compact_text(buf, pos)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = CreatableTopicConfig(c_name, c_value)
-            append_b(element)
+            append_b_configs(CreatableTopicConfig(d_name, d_value))
+        b_configs = list_b_configs
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = CreatableTopic(b_name, b_num_partitions, b_replication_factor, b_assignments, b_configs)
-        append_a(element)
-    a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
-    pos += 5
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = CreateTopicsRequest(a_topics, a_timeout_ms, a_validate_only)
-    return value, pos
+        append_a_topics(CreatableTopic(b_name, b_num_partitions, b_replication_factor, b_assignments, b_configs))
+    a_topics = list_a_topics
+    a_timeout_ms, a_validate_only, size = _itB.unpack_from(buf, pos)
+    pos += 6
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return CreateTopicsRequest(a_topics, a_timeout_ms, a_validate_only), pos
 
 
 def _write_flexible(value: CreateTopicsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ih.pack(item_b.num_partitions, item_b.replication_factor)
-        value_b = item_b.assignments
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
-            value_c = item_c.broker_ids
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+        out += _ih.pack(item_a_topics.num_partitions, item_a_topics.replication_factor)
+        b_assignments = item_a_topics.assignments
+        size = len(b_assignments) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_assignments in b_assignments:
+            out += _i.pack(item_b_assignments.partition_index)
+            c_broker_ids = item_b_assignments.broker_ids
+            size = len(c_broker_ids) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_broker_ids, "i")
             out.append(0)
-        value_b = item_b.configs
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+        b_configs = item_a_topics.configs
+        size = len(b_configs) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_configs in b_configs:
+            d_name = item_b_configs.name
+            encoded = d_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.value
-            if value_c is None:
+            d_value = item_b_configs.value
+            if d_value is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = d_value.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -234,73 +268,69 @@ def _write_flexible(value: CreateTopicsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[CreatableTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
         b_num_partitions, b_replication_factor = _ih.unpack_from(buf, pos)
         pos += 6
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_assignments, pos = read_count(buf, pos)
+        if count_b_assignments < 0:
             raise refuse_null("assignments", pos)
-        b_assignments = []
-        append_b = b_assignments.append
-        for _ in range(count_b):
+        list_b_assignments: list[CreatableReplicaAssignment] = []
+        append_b_assignments = list_b_assignments.append
+        for _ in range(count_b_assignments):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            count_c_broker_ids, pos = read_count(buf, pos)
+            if count_c_broker_ids < 0:
                 raise refuse_null("broker_ids", pos)
-            c_broker_ids, pos = read_numbers(buf, pos, count_c, "i", 4)
-            element = CreatableReplicaAssignment(c_partition_index, c_broker_ids)
-            append_b(element)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+            c_broker_ids, pos = read_numbers(buf, pos, count_c_broker_ids, "i", 4)
+            append_b_assignments(CreatableReplicaAssignment(c_partition_index, c_broker_ids))
+        b_assignments = list_b_assignments
+        count_b_configs, pos = read_count(buf, pos)
+        if count_b_configs < 0:
             raise refuse_null("configs", pos)
-        b_configs = []
-        append_b = b_configs.append
-        for _ in range(count_b):
-            c_name, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_value = None
-                pos += 2
-            else:
-                c_value, pos = read_text(buf, pos)
-            element = CreatableTopicConfig(c_name, c_value)
-            append_b(element)
-        element = CreatableTopic(b_name, b_num_partitions, b_replication_factor, b_assignments, b_configs)
-        append_a(element)
+        list_b_configs: list[CreatableTopicConfig] = []
+        append_b_configs = list_b_configs.append
+        for _ in range(count_b_configs):
+            d_value: str | None
+            d_name, pos = read_text(buf, pos)
+            d_value, pos = read_nullable_text(buf, pos)
+            append_b_configs(CreatableTopicConfig(d_name, d_value))
+        b_configs = list_b_configs
+        append_a_topics(CreatableTopic(b_name, b_num_partitions, b_replication_factor, b_assignments, b_configs))
+    a_topics = list_a_topics
     a_timeout_ms, a_validate_only = _it.unpack_from(buf, pos)
     pos += 5
-    value = CreateTopicsRequest(a_topics, a_timeout_ms, a_validate_only)
-    return value, pos
+    return CreateTopicsRequest(a_topics, a_timeout_ms, a_validate_only), pos
 
 
 def _write_plain(value: CreateTopicsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        out += _ih.pack(item_b.num_partitions, item_b.replication_factor)
-        value_b = item_b.assignments
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
-            value_c = item_c.broker_ids
-            out += _i.pack(len(value_c))
-            write_numbers(out, value_c, "i")
-        value_b = item_b.configs
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.name
-            write_text(out, value_c)
-            value_c = item_c.value
-            if value_c is None:
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        out += _ih.pack(item_a_topics.num_partitions, item_a_topics.replication_factor)
+        b_assignments = item_a_topics.assignments
+        out += _i.pack(len(b_assignments))
+        for item_b_assignments in b_assignments:
+            out += _i.pack(item_b_assignments.partition_index)
+            c_broker_ids = item_b_assignments.broker_ids
+            out += _i.pack(len(c_broker_ids))
+            write_numbers(out, c_broker_ids, "i")
+        b_configs = item_a_topics.configs
+        out += _i.pack(len(b_configs))
+        for item_b_configs in b_configs:
+            d_name = item_b_configs.name
+            write_text(out, d_name)
+            d_value = item_b_configs.value
+            if d_value is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
+                write_text(out, d_value)
     out += _it.pack(value.timeout_ms, value.validate_only)

@@ -11,6 +11,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_tag_count,
     read_text,
     read_varint,
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
-_tbt = Struct(">?b?")
+_ihB = Struct(">ihB")
+_tbtB = Struct(">?b?B")
 _tbtx = Struct(">?b?x")
 
 
@@ -107,19 +111,25 @@ class CreateTopicsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[CreatableTopicResult] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_configs: Sequence[CreatableTopicConfigs] | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
         if version >= 7:
@@ -127,82 +137,94 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResp
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
-        b_num_partitions, b_replication_factor = _ih.unpack_from(buf, pos)
-        pos += 6
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_error_message, pos = read_compact_text(buf, pos - 1)
+        b_num_partitions, b_replication_factor, size = _ihB.unpack_from(buf, pos)
+        pos += 7
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             b_configs = None
         else:
-            b_configs = []
-            append_b = b_configs.append
-            for _ in range(count_b):
+            list_b_configs: list[CreatableTopicConfigs] = []
+            append_b_configs = list_b_configs.append
+            for _ in range(size - 1):
+                c_value: str | None
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_name = ""
+                    pos += 1
                 else:
                     c_name, pos = read_compact_text(buf, pos)
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_value = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_value = ""
+                    pos += 1
                 elif size == 0:
                     c_value = None
                     pos += 1
                 else:
                     c_value, pos = read_compact_text(buf, pos)
-                c_read_only, c_config_source, c_is_sensitive = _tbt.unpack_from(buf, pos)
-                pos += 3
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = CreatableTopicConfigs(c_name, c_value, c_read_only, c_config_source, c_is_sensitive)
-                append_b(element)
+                c_read_only, c_config_source, c_is_sensitive, size = _tbtB.unpack_from(buf, pos)
+                pos += 4
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_b_configs(CreatableTopicConfigs(c_name, c_value, c_read_only, c_config_source, c_is_sensitive))
+            b_configs = list_b_configs
         b_topic_config_error_code = 0
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                (b_topic_config_error_code,) = _h.unpack_from(buf, pos)
-                pos += 2
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = CreatableTopicResult(b_name, b_topic_id, b_error_code, b_error_message, b_topic_config_error_code, b_num_partitions, b_replication_factor, b_configs)
-        append_a(element)
+        if buf[pos]:
+            tags_b, pos = read_tag_count(buf, pos)
+            for _ in range(tags_b):
+                tag_b, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_b = pos + size
+                if tag_b == 0:
+                    (b_topic_config_error_code,) = _h.unpack_from(buf, pos)
+                    pos += 2
+                else:
+                    pos = end_b
+                if pos != end_b:
+                    raise refuse_tag(tag_b)
+        else:
+            pos += 1
+        append_a_topics(CreatableTopicResult(b_name, b_topic_id, b_error_code, b_error_message, b_topic_config_error_code, b_num_partitions, b_replication_factor, b_configs))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = CreateTopicsResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+    return CreateTopicsResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_flexible(value: CreateTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -210,50 +232,54 @@ def _write_flexible(value: CreateTopicsResponse, out: bytearray, version: int) -
             out += varint(size)
         out += encoded
         if version >= 7:
-            out += item_b.topic_id
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+            out += item_a_topics.topic_id
+        out += _h.pack(item_a_topics.error_code)
+        b_error_message = item_a_topics.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _ih.pack(item_b.num_partitions, item_b.replication_factor)
-        value_b = item_b.configs
-        if value_b is None:
+        out += _ih.pack(item_a_topics.num_partitions, item_a_topics.replication_factor)
+        b_configs = item_a_topics.configs
+        if b_configs is None:
             out.append(0)
         else:
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.name
-                encoded = value_c.encode()
+            size = len(b_configs) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_configs in b_configs:
+                c_name = item_b_configs.name
+                encoded = c_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.value
-                if value_c is None:
+                c_value = item_b_configs.value
+                if c_value is None:
                     out.append(0)
                 else:
-                    encoded = value_c.encode()
+                    encoded = c_value.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _tbtx.pack(item_c.read_only, item_c.config_source, item_c.is_sensitive)
-        tags_b = []
-        if item_b.topic_config_error_code != 0:
+                out += _tbtx.pack(item_b_configs.read_only, item_b_configs.config_source, item_b_configs.is_sensitive)
+        tags_b: list[tuple[int, bytearray]] = []
+        if item_a_topics.topic_config_error_code != 0:
             field_b = bytearray()
-            field_b += _h.pack(item_b.topic_config_error_code)
+            field_b += _h.pack(item_a_topics.topic_config_error_code)
             tags_b.append((0, field_b))
         out += varint(len(tags_b))
         for tag_b, field_b in tags_b:
@@ -265,36 +291,32 @@ def _write_flexible(value: CreateTopicsResponse, out: bytearray, version: int) -
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[CreatableTopicResult] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
+        b_error_message: str | None
         b_name, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_error_message = None
-            pos += 2
-        else:
-            b_error_message, pos = read_text(buf, pos)
-        element = CreatableTopicResult(b_name, ZERO_UUID, b_error_code, b_error_message, 0, -1, -1, ())
-        append_a(element)
-    value = CreateTopicsResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+        b_error_message, pos = read_nullable_text(buf, pos)
+        append_a_topics(CreatableTopicResult(b_name, ZERO_UUID, b_error_code, b_error_message, 0, -1, -1, ()))
+    a_topics = list_a_topics
+    return CreateTopicsResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_plain(value: CreateTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        out += _h.pack(item_a_topics.error_code)
+        b_error_message = item_a_topics.error_message
+        if b_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
+            write_text(out, b_error_message)

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -47,40 +48,43 @@ class DefaultPrincipalData(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DefaultPrincipalData, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_type = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_type = ""
+        pos += 1
     else:
         a_type, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_name = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_name = ""
+        pos += 1
     else:
         a_name, pos = read_compact_text(buf, pos)
-    a_token_authenticated = buf[pos] != 0
-    pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DefaultPrincipalData(a_type, a_name, a_token_authenticated)
-    return value, pos
+    a_token_authenticated, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DefaultPrincipalData(a_type, a_name, a_token_authenticated), pos
 
 
 def _write_flexible(value: DefaultPrincipalData, out: bytearray, version: int) -> None:
-    value_a = value.type
-    encoded = value_a.encode()
+    a_type = value.type
+    encoded = a_type.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.name
-    encoded = value_a.encode()
+    a_name = value.name
+    encoded = a_name.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)

@@ -10,7 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
-    read_text,
+    read_nullable_text,
     refuse_null,
     skip_tags,
     varint,
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _bb = Struct(">bb")
+_bbB = Struct(">bbB")
 _bbx = Struct(">bbx")
-_h = Struct(">h")
 _i = Struct(">i")
 
 
@@ -81,158 +82,158 @@ class DeleteAclsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("filters", pos)
-    a_filters = []
-    append_a = a_filters.append
-    for _ in range(count_a):
-        (b_resource_type_filter,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name_filter = buf[pos + 1 : end].decode()
+    list_a_filters: list[DeleteAclsFilter] = []
+    append_a_filters = list_a_filters.append
+    for _ in range(size - 1):
+        b_resource_name_filter: str | None
+        b_principal_filter: str | None
+        b_host_filter: str | None
+        b_resource_type_filter, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name_filter = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name_filter = ""
         elif size == 0:
             b_resource_name_filter = None
-            pos += 1
         else:
-            b_resource_name_filter, pos = read_compact_text(buf, pos)
-        (b_pattern_type_filter,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_principal_filter = buf[pos + 1 : end].decode()
+            b_resource_name_filter, pos = read_compact_text(buf, pos - 1)
+        b_pattern_type_filter, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_principal_filter = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_principal_filter = ""
         elif size == 0:
             b_principal_filter = None
-            pos += 1
         else:
-            b_principal_filter, pos = read_compact_text(buf, pos)
+            b_principal_filter, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_host_filter = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_host_filter = ""
+            pos += 1
         elif size == 0:
             b_host_filter = None
             pos += 1
         else:
             b_host_filter, pos = read_compact_text(buf, pos)
-        b_operation, b_permission_type = _bb.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = DeleteAclsFilter(b_resource_type_filter, b_resource_name_filter, b_pattern_type_filter, b_principal_filter, b_host_filter, b_operation, b_permission_type)
-        append_a(element)
+        b_operation, b_permission_type, size = _bbB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_filters(DeleteAclsFilter(b_resource_type_filter, b_resource_name_filter, b_pattern_type_filter, b_principal_filter, b_host_filter, b_operation, b_permission_type))
+    a_filters = list_a_filters
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteAclsRequest(a_filters)
-    return value, pos
+    return DeleteAclsRequest(a_filters), pos
 
 
 def _write_flexible(value: DeleteAclsRequest, out: bytearray, version: int) -> None:
-    value_a = value.filters
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type_filter)
-        value_b = item_b.resource_name_filter
-        if value_b is None:
+    a_filters = value.filters
+    size = len(a_filters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_filters in a_filters:
+        out += _b.pack(item_a_filters.resource_type_filter)
+        b_resource_name_filter = item_a_filters.resource_name_filter
+        if b_resource_name_filter is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_resource_name_filter.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _b.pack(item_b.pattern_type_filter)
-        value_b = item_b.principal_filter
-        if value_b is None:
+        out += _b.pack(item_a_filters.pattern_type_filter)
+        b_principal_filter = item_a_filters.principal_filter
+        if b_principal_filter is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_principal_filter.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.host_filter
-        if value_b is None:
+        b_host_filter = item_a_filters.host_filter
+        if b_host_filter is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_host_filter.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _bbx.pack(item_b.operation, item_b.permission_type)
+        out += _bbx.pack(item_a_filters.operation, item_a_filters.permission_type)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_filters, pos = read_count(buf, pos)
+    if count_a_filters < 0:
         raise refuse_null("filters", pos)
-    a_filters = []
-    append_a = a_filters.append
-    for _ in range(count_a):
+    list_a_filters: list[DeleteAclsFilter] = []
+    append_a_filters = list_a_filters.append
+    for _ in range(count_a_filters):
+        b_resource_name_filter: str | None
+        b_principal_filter: str | None
+        b_host_filter: str | None
         (b_resource_type_filter,) = _b.unpack_from(buf, pos)
         pos += 1
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_resource_name_filter = None
-            pos += 2
-        else:
-            b_resource_name_filter, pos = read_text(buf, pos)
+        b_resource_name_filter, pos = read_nullable_text(buf, pos)
         (b_pattern_type_filter,) = _b.unpack_from(buf, pos)
         pos += 1
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_principal_filter = None
-            pos += 2
-        else:
-            b_principal_filter, pos = read_text(buf, pos)
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_host_filter = None
-            pos += 2
-        else:
-            b_host_filter, pos = read_text(buf, pos)
+        b_principal_filter, pos = read_nullable_text(buf, pos)
+        b_host_filter, pos = read_nullable_text(buf, pos)
         b_operation, b_permission_type = _bb.unpack_from(buf, pos)
         pos += 2
-        element = DeleteAclsFilter(b_resource_type_filter, b_resource_name_filter, b_pattern_type_filter, b_principal_filter, b_host_filter, b_operation, b_permission_type)
-        append_a(element)
-    value = DeleteAclsRequest(a_filters)
-    return value, pos
+        append_a_filters(DeleteAclsFilter(b_resource_type_filter, b_resource_name_filter, b_pattern_type_filter, b_principal_filter, b_host_filter, b_operation, b_permission_type))
+    a_filters = list_a_filters
+    return DeleteAclsRequest(a_filters), pos
 
 
 def _write_plain(value: DeleteAclsRequest, out: bytearray, version: int) -> None:
-    value_a = value.filters
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type_filter)
-        value_b = item_b.resource_name_filter
-        if value_b is None:
+    a_filters = value.filters
+    out += _i.pack(len(a_filters))
+    for item_a_filters in a_filters:
+        out += _b.pack(item_a_filters.resource_type_filter)
+        b_resource_name_filter = item_a_filters.resource_name_filter
+        if b_resource_name_filter is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        out += _b.pack(item_b.pattern_type_filter)
-        value_b = item_b.principal_filter
-        if value_b is None:
+            write_text(out, b_resource_name_filter)
+        out += _b.pack(item_a_filters.pattern_type_filter)
+        b_principal_filter = item_a_filters.principal_filter
+        if b_principal_filter is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        value_b = item_b.host_filter
-        if value_b is None:
+            write_text(out, b_principal_filter)
+        b_host_filter = item_a_filters.host_filter
+        if b_host_filter is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        out += _bb.pack(item_b.operation, item_b.permission_type)
+            write_text(out, b_host_filter)
+        out += _bb.pack(item_a_filters.operation, item_a_filters.permission_type)

@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _bb = Struct(">bb")
+_bbB = Struct(">bbB")
 _bbx = Struct(">bbx")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class DeleteAclsMatchingAcl(Message):
@@ -101,150 +106,166 @@ class DeleteAclsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("filter_results", pos)
-    a_filter_results = []
-    append_a = a_filter_results.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_filter_results: list[DeleteAclsFilterResult] = []
+    append_a_filter_results = list_a_filter_results.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_error_message, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("matching_acls", pos)
-        b_matching_acls = []
-        append_b = b_matching_acls.append
-        for _ in range(count_b):
-            (c_error_code,) = _h.unpack_from(buf, pos)
-            pos += 2
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_matching_acls: list[DeleteAclsMatchingAcl] = []
+        append_b_matching_acls = list_b_matching_acls.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_error_code, size = _hB.unpack_from(buf, pos)
+            pos += 3
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
-            (c_resource_type,) = _b.unpack_from(buf, pos)
-            pos += 1
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_resource_name = buf[pos + 1 : end].decode()
+                c_error_message, pos = read_compact_text(buf, pos - 1)
+            c_resource_type, size = _bB.unpack_from(buf, pos)
+            pos += 2
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_resource_name = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_resource_name = ""
             else:
-                c_resource_name, pos = read_compact_text(buf, pos)
-            (c_pattern_type,) = _b.unpack_from(buf, pos)
-            pos += 1
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_principal = buf[pos + 1 : end].decode()
+                c_resource_name, pos = read_compact_text(buf, pos - 1)
+            c_pattern_type, size = _bB.unpack_from(buf, pos)
+            pos += 2
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_principal = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_principal = ""
             else:
-                c_principal, pos = read_compact_text(buf, pos)
+                c_principal, pos = read_compact_text(buf, pos - 1)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_host = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_host = ""
+                pos += 1
             else:
                 c_host, pos = read_compact_text(buf, pos)
-            c_operation, c_permission_type = _bb.unpack_from(buf, pos)
-            pos += 2
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = DeleteAclsMatchingAcl(c_error_code, c_error_message, c_resource_type, c_resource_name, c_pattern_type, c_principal, c_host, c_operation, c_permission_type)
-            append_b(element)
+            c_operation, c_permission_type, size = _bbB.unpack_from(buf, pos)
+            pos += 3
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_matching_acls(DeleteAclsMatchingAcl(c_error_code, c_error_message, c_resource_type, c_resource_name, c_pattern_type, c_principal, c_host, c_operation, c_permission_type))
+        b_matching_acls = list_b_matching_acls
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DeleteAclsFilterResult(b_error_code, b_error_message, b_matching_acls)
-        append_a(element)
+        append_a_filter_results(DeleteAclsFilterResult(b_error_code, b_error_message, b_matching_acls))
+    a_filter_results = list_a_filter_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteAclsResponse(a_throttle_time_ms, a_filter_results)
-    return value, pos
+    return DeleteAclsResponse(a_throttle_time_ms, a_filter_results), pos
 
 
 def _write_flexible(value: DeleteAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.filter_results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_filter_results = value.filter_results
+    size = len(a_filter_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_filter_results in a_filter_results:
+        out += _h.pack(item_a_filter_results.error_code)
+        b_error_message = item_a_filter_results.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.matching_acls
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _h.pack(item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+        b_matching_acls = item_a_filter_results.matching_acls
+        size = len(b_matching_acls) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_matching_acls in b_matching_acls:
+            out += _h.pack(item_b_matching_acls.error_code)
+            c_error_message = item_b_matching_acls.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _b.pack(item_c.resource_type)
-            value_c = item_c.resource_name
-            encoded = value_c.encode()
+            out += _b.pack(item_b_matching_acls.resource_type)
+            c_resource_name = item_b_matching_acls.resource_name
+            encoded = c_resource_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _b.pack(item_c.pattern_type)
-            value_c = item_c.principal
-            encoded = value_c.encode()
+            out += _b.pack(item_b_matching_acls.pattern_type)
+            c_principal = item_b_matching_acls.principal
+            encoded = c_principal.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.host
-            encoded = value_c.encode()
+            c_host = item_b_matching_acls.host
+            encoded = c_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _bbx.pack(item_c.operation, item_c.permission_type)
+            out += _bbx.pack(item_b_matching_acls.operation, item_b_matching_acls.permission_type)
         out.append(0)
     out.append(0)
 
@@ -252,32 +273,26 @@ def _write_flexible(value: DeleteAclsResponse, out: bytearray, version: int) -> 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_filter_results, pos = read_count(buf, pos)
+    if count_a_filter_results < 0:
         raise refuse_null("filter_results", pos)
-    a_filter_results = []
-    append_a = a_filter_results.append
-    for _ in range(count_a):
+    list_a_filter_results: list[DeleteAclsFilterResult] = []
+    append_a_filter_results = list_a_filter_results.append
+    for _ in range(count_a_filter_results):
+        b_error_message: str | None
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_error_message = None
-            pos += 2
-        else:
-            b_error_message, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        b_error_message, pos = read_nullable_text(buf, pos)
+        count_b_matching_acls, pos = read_count(buf, pos)
+        if count_b_matching_acls < 0:
             raise refuse_null("matching_acls", pos)
-        b_matching_acls = []
-        append_b = b_matching_acls.append
-        for _ in range(count_b):
+        list_b_matching_acls: list[DeleteAclsMatchingAcl] = []
+        append_b_matching_acls = list_b_matching_acls.append
+        for _ in range(count_b_matching_acls):
+            c_error_message: str | None
             (c_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_error_message = None
-                pos += 2
-            else:
-                c_error_message, pos = read_text(buf, pos)
+            c_error_message, pos = read_nullable_text(buf, pos)
             (c_resource_type,) = _b.unpack_from(buf, pos)
             pos += 1
             c_resource_name, pos = read_text(buf, pos)
@@ -287,40 +302,39 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsResponse,
             c_host, pos = read_text(buf, pos)
             c_operation, c_permission_type = _bb.unpack_from(buf, pos)
             pos += 2
-            element = DeleteAclsMatchingAcl(c_error_code, c_error_message, c_resource_type, c_resource_name, c_pattern_type, c_principal, c_host, c_operation, c_permission_type)
-            append_b(element)
-        element = DeleteAclsFilterResult(b_error_code, b_error_message, b_matching_acls)
-        append_a(element)
-    value = DeleteAclsResponse(a_throttle_time_ms, a_filter_results)
-    return value, pos
+            append_b_matching_acls(DeleteAclsMatchingAcl(c_error_code, c_error_message, c_resource_type, c_resource_name, c_pattern_type, c_principal, c_host, c_operation, c_permission_type))
+        b_matching_acls = list_b_matching_acls
+        append_a_filter_results(DeleteAclsFilterResult(b_error_code, b_error_message, b_matching_acls))
+    a_filter_results = list_a_filter_results
+    return DeleteAclsResponse(a_throttle_time_ms, a_filter_results), pos
 
 
 def _write_plain(value: DeleteAclsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.filter_results
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_filter_results = value.filter_results
+    out += _i.pack(len(a_filter_results))
+    for item_a_filter_results in a_filter_results:
+        out += _h.pack(item_a_filter_results.error_code)
+        b_error_message = item_a_filter_results.error_message
+        if b_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        value_b = item_b.matching_acls
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _h.pack(item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+            write_text(out, b_error_message)
+        b_matching_acls = item_a_filter_results.matching_acls
+        out += _i.pack(len(b_matching_acls))
+        for item_b_matching_acls in b_matching_acls:
+            out += _h.pack(item_b_matching_acls.error_code)
+            c_error_message = item_b_matching_acls.error_message
+            if c_error_message is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
-            out += _b.pack(item_c.resource_type)
-            value_c = item_c.resource_name
-            write_text(out, value_c)
-            out += _b.pack(item_c.pattern_type)
-            value_c = item_c.principal
-            write_text(out, value_c)
-            value_c = item_c.host
-            write_text(out, value_c)
-            out += _bb.pack(item_c.operation, item_c.permission_type)
+                write_text(out, c_error_message)
+            out += _b.pack(item_b_matching_acls.resource_type)
+            c_resource_name = item_b_matching_acls.resource_name
+            write_text(out, c_resource_name)
+            out += _b.pack(item_b_matching_acls.pattern_type)
+            c_principal = item_b_matching_acls.principal
+            write_text(out, c_principal)
+            c_host = item_b_matching_acls.host
+            write_text(out, c_host)
+            out += _bb.pack(item_b_matching_acls.operation, item_b_matching_acls.permission_type)

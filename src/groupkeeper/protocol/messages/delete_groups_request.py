@@ -54,33 +54,43 @@ class DeleteGroupsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups_names", pos)
-    a_groups_names = []
-    append_a = a_groups_names.append
-    for _ in range(count_a):
+    list_a_groups_names: list[str] = []
+    append_a_groups_names = list_a_groups_names.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_groups_names = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_groups_names = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
+            item_a_groups_names, pos = read_compact_text(buf, pos)
+        append_a_groups_names(item_a_groups_names)
+    a_groups_names = list_a_groups_names
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteGroupsRequest(a_groups_names)
-    return value, pos
+    return DeleteGroupsRequest(a_groups_names), pos
 
 
 def _write_flexible(value: DeleteGroupsRequest, out: bytearray, version: int) -> None:
-    value_a = value.groups_names
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_groups_names = value.groups_names
+    size = len(a_groups_names) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups_names in a_groups_names:
+        encoded = item_a_groups_names.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -91,20 +101,20 @@ def _write_flexible(value: DeleteGroupsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_groups_names, pos = read_count(buf, pos)
+    if count_a_groups_names < 0:
         raise refuse_null("groups_names", pos)
-    a_groups_names = []
-    append_a = a_groups_names.append
-    for _ in range(count_a):
-        element, pos = read_text(buf, pos)
-        append_a(element)
-    value = DeleteGroupsRequest(a_groups_names)
-    return value, pos
+    list_a_groups_names: list[str] = []
+    append_a_groups_names = list_a_groups_names.append
+    for _ in range(count_a_groups_names):
+        item_a_groups_names, pos = read_text(buf, pos)
+        append_a_groups_names(item_a_groups_names)
+    a_groups_names = list_a_groups_names
+    return DeleteGroupsRequest(a_groups_names), pos
 
 
 def _write_plain(value: DeleteGroupsRequest, out: bytearray, version: int) -> None:
-    value_a = value.groups_names
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        write_text(out, item_b)
+    a_groups_names = value.groups_names
+    out += _i.pack(len(a_groups_names))
+    for item_a_groups_names in a_groups_names:
+        write_text(out, item_a_groups_names)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _hx = Struct(">hx")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class DeletableGroupResult(Message):
@@ -71,77 +73,81 @@ class DeleteGroupsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
+    list_a_results: list[DeletableGroupResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = DeletableGroupResult(b_group_id, b_error_code)
-        append_a(element)
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_results(DeletableGroupResult(b_group_id, b_error_code))
+    a_results = list_a_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteGroupsResponse(a_throttle_time_ms, a_results)
-    return value, pos
+    return DeleteGroupsResponse(a_throttle_time_ms, a_results), pos
 
 
 def _write_flexible(value: DeleteGroupsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+    a_results = value.results
+    size = len(a_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_results in a_results:
+        b_group_id = item_a_results.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _hx.pack(item_b.error_code)
+        out += _hx.pack(item_a_results.error_code)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteGroupsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_results, pos = read_count(buf, pos)
+    if count_a_results < 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
+    list_a_results: list[DeletableGroupResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(count_a_results):
         b_group_id, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        element = DeletableGroupResult(b_group_id, b_error_code)
-        append_a(element)
-    value = DeleteGroupsResponse(a_throttle_time_ms, a_results)
-    return value, pos
+        append_a_results(DeletableGroupResult(b_group_id, b_error_code))
+    a_results = list_a_results
+    return DeleteGroupsResponse(a_throttle_time_ms, a_results), pos
 
 
 def _write_plain(value: DeleteGroupsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.group_id
-        write_text(out, value_b)
-        out += _h.pack(item_b.error_code)
+    a_results = value.results
+    out += _i.pack(len(a_results))
+    for item_a_results in a_results:
+        b_group_id = item_a_results.group_id
+        write_text(out, b_group_id)
+        out += _h.pack(item_a_results.error_code)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 _ix = Struct(">ix")
 
@@ -84,103 +86,114 @@ class DeleteRecordsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[DeleteRecordsTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_offset = _iq.unpack_from(buf, pos)
-            pos += 12
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = DeleteRecordsPartition(c_partition_index, c_offset)
-            append_b(element)
+        list_b_partitions: list[DeleteRecordsPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_offset, size = _iqB.unpack_from(buf, pos)
+            pos += 13
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(DeleteRecordsPartition(c_partition_index, c_offset))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DeleteRecordsTopic(b_name, b_partitions)
-        append_a(element)
-    (a_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DeleteRecordsRequest(a_topics, a_timeout_ms)
-    return value, pos
+        append_a_topics(DeleteRecordsTopic(b_name, b_partitions))
+    a_topics = list_a_topics
+    a_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DeleteRecordsRequest(a_topics, a_timeout_ms), pos
 
 
 def _write_flexible(value: DeleteRecordsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iqx.pack(item_c.partition_index, item_c.offset)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iqx.pack(item_b_partitions.partition_index, item_b_partitions.offset)
         out.append(0)
     out += _ix.pack(value.timeout_ms)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[DeleteRecordsTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[DeleteRecordsPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             c_partition_index, c_offset = _iq.unpack_from(buf, pos)
             pos += 12
-            element = DeleteRecordsPartition(c_partition_index, c_offset)
-            append_b(element)
-        element = DeleteRecordsTopic(b_name, b_partitions)
-        append_a(element)
+            append_b_partitions(DeleteRecordsPartition(c_partition_index, c_offset))
+        b_partitions = list_b_partitions
+        append_a_topics(DeleteRecordsTopic(b_name, b_partitions))
+    a_topics = list_a_topics
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = DeleteRecordsRequest(a_topics, a_timeout_ms)
-    return value, pos
+    return DeleteRecordsRequest(a_topics, a_timeout_ms), pos
 
 
 def _write_plain(value: DeleteRecordsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _iq.pack(item_c.partition_index, item_c.offset)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _iq.pack(item_b_partitions.partition_index, item_b_partitions.offset)
     out += _i.pack(value.timeout_ms)

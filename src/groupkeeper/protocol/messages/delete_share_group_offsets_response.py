@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _uh = Struct(">16sh")
+_uhB = Struct(">16shB")
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
@@ -71,87 +73,98 @@ class DeleteShareGroupOffsetsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroupOffsetsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[DeleteShareGroupOffsetsResponseTopic] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
+        b_error_message: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_topic_name, pos = read_compact_text(buf, pos)
-        b_topic_id, b_error_code = _uh.unpack_from(buf, pos)
-        pos += 18
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
-            pos = end
-        elif size == 0:
-            b_error_message = None
+        elif size == 1:
+            b_topic_name = ""
             pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
+            b_topic_name, pos = read_compact_text(buf, pos)
+        b_topic_id, b_error_code, size = _uhB.unpack_from(buf, pos)
+        pos += 19
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
+            pos = end
+        elif size == 1:
+            b_error_message = ""
+        elif size == 0:
+            b_error_message = None
+        else:
+            b_error_message, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DeleteShareGroupOffsetsResponseTopic(b_topic_name, b_topic_id, b_error_code, b_error_message)
-        append_a(element)
+        append_a_responses(DeleteShareGroupOffsetsResponseTopic(b_topic_name, b_topic_id, b_error_code, b_error_message))
+    a_responses = list_a_responses
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteShareGroupOffsetsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_responses)
-    return value, pos
+    return DeleteShareGroupOffsetsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_responses), pos
 
 
 def _write_flexible(value: DeleteShareGroupOffsetsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
+        b_topic_name = item_a_responses.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _uh.pack(item_b.topic_id, item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+        out += _uh.pack(item_a_responses.topic_id, item_a_responses.error_code)
+        b_error_message = item_a_responses.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

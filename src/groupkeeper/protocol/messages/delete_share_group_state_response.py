@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
+_uB = Struct(">16sB")
 
 
 class PartitionResult(Message):
@@ -74,66 +76,78 @@ class DeleteShareGroupStateResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroupStateResponse, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_results: list[DeleteStateResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_partitions: list[PartitionResult] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_partition, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
+                c_error_message, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionResult(c_partition, c_error_code, c_error_message)
-            append_b(element)
+            append_b_partitions(PartitionResult(c_partition, c_error_code, c_error_message))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DeleteStateResult(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_results(DeleteStateResult(b_topic_id, b_partitions))
+    a_results = list_a_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteShareGroupStateResponse(a_results)
-    return value, pos
+    return DeleteShareGroupStateResponse(a_results), pos
 
 
 def _write_flexible(value: DeleteShareGroupStateResponse, out: bytearray, version: int) -> None:
-    value_a = value.results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+    a_results = value.results
+    size = len(a_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_results in a_results:
+        out += item_a_results.topic_id
+        b_partitions = item_a_results.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition, item_b_partitions.error_code)
+            c_error_message = item_b_partitions.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
+_uB = Struct(">16sB")
 _ux = Struct(">16sx")
 
 
@@ -75,84 +77,103 @@ class DeleteTopicsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequest, int]:
+    a_topics: Sequence[DeleteTopicState]
+    a_topic_names: Sequence[str]
     if version >= 6:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[DeleteTopicState] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(size - 1):
+            b_name: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             elif size == 0:
                 b_name = None
                 pos += 1
             else:
                 b_name, pos = read_compact_text(buf, pos)
-            b_topic_id = buf[pos : pos + 16]
-            pos += 16
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = DeleteTopicState(b_name, b_topic_id)
-            append_a(element)
+            b_topic_id, size = _uB.unpack_from(buf, pos)
+            pos += 17
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_a_topics(DeleteTopicState(b_name, b_topic_id))
+        a_topics = list_a_topics
     else:
         a_topics = ()
     if version <= 5:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topic_names", pos)
-        a_topic_names = []
-        append_a = a_topic_names.append
-        for _ in range(count_a):
+        list_a_topic_names: list[str] = []
+        append_a_topic_names = list_a_topic_names.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_a_topic_names = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_a_topic_names = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_a(element)
+                item_a_topic_names, pos = read_compact_text(buf, pos)
+            append_a_topic_names(item_a_topic_names)
+        a_topic_names = list_a_topic_names
     else:
         a_topic_names = ()
-    (a_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DeleteTopicsRequest(a_topics, a_topic_names, a_timeout_ms)
-    return value, pos
+    a_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DeleteTopicsRequest(a_topics, a_topic_names, a_timeout_ms), pos
 
 
 def _write_flexible(value: DeleteTopicsRequest, out: bytearray, version: int) -> None:
     if not (version >= 6) and value.topics:
         raise absent("topics", version)
     if version >= 6:
-        value_a = value.topics
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            if value_b is None:
+        a_topics = value.topics
+        size = len(a_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topics in a_topics:
+            b_name = item_a_topics.name
+            if b_name is None:
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _ux.pack(item_b.topic_id)
+            out += _ux.pack(item_a_topics.topic_id)
     if version <= 5:
-        value_a = value.topic_names
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            encoded = item_b.encode()
+        a_topic_names = value.topic_names
+        size = len(a_topic_names) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topic_names in a_topic_names:
+            encoded = item_a_topic_names.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -163,25 +184,25 @@ def _write_flexible(value: DeleteTopicsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topic_names, pos = read_count(buf, pos)
+    if count_a_topic_names < 0:
         raise refuse_null("topic_names", pos)
-    a_topic_names = []
-    append_a = a_topic_names.append
-    for _ in range(count_a):
-        element, pos = read_text(buf, pos)
-        append_a(element)
+    list_a_topic_names: list[str] = []
+    append_a_topic_names = list_a_topic_names.append
+    for _ in range(count_a_topic_names):
+        item_a_topic_names, pos = read_text(buf, pos)
+        append_a_topic_names(item_a_topic_names)
+    a_topic_names = list_a_topic_names
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = DeleteTopicsRequest((), a_topic_names, a_timeout_ms)
-    return value, pos
+    return DeleteTopicsRequest((), a_topic_names, a_timeout_ms), pos
 
 
 def _write_plain(value: DeleteTopicsRequest, out: bytearray, version: int) -> None:
     if value.topics:
         raise absent("topics", version)
-    value_a = value.topic_names
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        write_text(out, item_b)
+    a_topic_names = value.topic_names
+    out += _i.pack(len(a_topic_names))
+    for item_a_topic_names in a_topic_names:
+        write_text(out, item_a_topic_names)
     out += _i.pack(value.timeout_ms)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class DeletableTopicResult(Message):
@@ -76,19 +77,25 @@ class DeleteTopicsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[DeletableTopicResult] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
+        b_name: str | None
+        b_error_message: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         elif size == 0:
             if not (version >= 6):
                 raise refuse_null("name", pos)
@@ -105,10 +112,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResp
         pos += 2
         if version >= 5:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_error_message = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_error_message = ""
+                pos += 1
             elif size == 0:
                 b_error_message = None
                 pos += 1
@@ -120,28 +130,31 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResp
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DeletableTopicResult(b_name, b_topic_id, b_error_code, b_error_message)
-        append_a(element)
+        append_a_responses(DeletableTopicResult(b_name, b_topic_id, b_error_code, b_error_message))
+    a_responses = list_a_responses
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DeleteTopicsResponse(a_throttle_time_ms, a_responses)
-    return value, pos
+    return DeleteTopicsResponse(a_throttle_time_ms, a_responses), pos
 
 
 def _write_flexible(value: DeleteTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        if value_b is None:
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
+        b_name = item_a_responses.name
+        if b_name is None:
             if not (version >= 6):
                 raise absent("name = null", version)
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -149,14 +162,14 @@ def _write_flexible(value: DeleteTopicsResponse, out: bytearray, version: int) -
                 out += varint(size)
             out += encoded
         if version >= 6:
-            out += item_b.topic_id
-        out += _h.pack(item_b.error_code)
+            out += item_a_responses.topic_id
+        out += _h.pack(item_a_responses.error_code)
         if version >= 5:
-            value_b = item_b.error_message
-            if value_b is None:
+            b_error_message = item_a_responses.error_message
+            if b_error_message is None:
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -170,26 +183,27 @@ def _write_flexible(value: DeleteTopicsResponse, out: bytearray, version: int) -
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_responses, pos = read_count(buf, pos)
+    if count_a_responses < 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[DeletableTopicResult] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(count_a_responses):
         b_name, pos = read_text(buf, pos)
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        element = DeletableTopicResult(b_name, ZERO_UUID, b_error_code, None)
-        append_a(element)
-    value = DeleteTopicsResponse(a_throttle_time_ms, a_responses)
-    return value, pos
+        append_a_responses(DeletableTopicResult(b_name, ZERO_UUID, b_error_code, None))
+    a_responses = list_a_responses
+    return DeleteTopicsResponse(a_throttle_time_ms, a_responses), pos
 
 
 def _write_plain(value: DeleteTopicsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.responses
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        out += _h.pack(item_b.error_code)
+    a_responses = value.responses
+    out += _i.pack(len(a_responses))
+    for item_a_responses in a_responses:
+        b_name = item_a_responses.name
+        if b_name is None:
+            raise absent("name = null", version)
+        write_text(out, b_name)
+        out += _h.pack(item_a_responses.error_code)

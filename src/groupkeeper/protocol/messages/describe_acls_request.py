@@ -7,7 +7,7 @@ from struct import Struct
 from groupkeeper.protocol.primitives import (
     RootMessage,
     read_compact_text,
-    read_text,
+    read_nullable_text,
     skip_tags,
     varint,
     write_text,
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _bb = Struct(">bb")
+_bbB = Struct(">bbB")
 _bbx = Struct(">bbx")
-_h = Struct(">h")
 
 
 class DescribeAclsRequest(RootMessage):
@@ -65,57 +66,60 @@ class DescribeAclsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsRequest, int]:
-    (a_resource_type_filter,) = _b.unpack_from(buf, pos)
-    pos += 1
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_resource_name_filter = buf[pos + 1 : end].decode()
+    a_resource_name_filter: str | None
+    a_principal_filter: str | None
+    a_host_filter: str | None
+    a_resource_type_filter, size = _bB.unpack_from(buf, pos)
+    pos += 2
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_resource_name_filter = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_resource_name_filter = ""
     elif size == 0:
         a_resource_name_filter = None
-        pos += 1
     else:
-        a_resource_name_filter, pos = read_compact_text(buf, pos)
-    (a_pattern_type_filter,) = _b.unpack_from(buf, pos)
-    pos += 1
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_principal_filter = buf[pos + 1 : end].decode()
+        a_resource_name_filter, pos = read_compact_text(buf, pos - 1)
+    a_pattern_type_filter, size = _bB.unpack_from(buf, pos)
+    pos += 2
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_principal_filter = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_principal_filter = ""
     elif size == 0:
         a_principal_filter = None
-        pos += 1
     else:
-        a_principal_filter, pos = read_compact_text(buf, pos)
+        a_principal_filter, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_host_filter = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_host_filter = ""
+        pos += 1
     elif size == 0:
         a_host_filter = None
         pos += 1
     else:
         a_host_filter, pos = read_compact_text(buf, pos)
-    a_operation, a_permission_type = _bb.unpack_from(buf, pos)
-    pos += 2
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DescribeAclsRequest(a_resource_type_filter, a_resource_name_filter, a_pattern_type_filter, a_principal_filter, a_host_filter, a_operation, a_permission_type)
-    return value, pos
+    a_operation, a_permission_type, size = _bbB.unpack_from(buf, pos)
+    pos += 3
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DescribeAclsRequest(a_resource_type_filter, a_resource_name_filter, a_pattern_type_filter, a_principal_filter, a_host_filter, a_operation, a_permission_type), pos
 
 
 def _write_flexible(value: DescribeAclsRequest, out: bytearray, version: int) -> None:
     out += _b.pack(value.resource_type_filter)
-    value_a = value.resource_name_filter
-    if value_a is None:
+    a_resource_name_filter = value.resource_name_filter
+    if a_resource_name_filter is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_resource_name_filter.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -123,22 +127,22 @@ def _write_flexible(value: DescribeAclsRequest, out: bytearray, version: int) ->
             out += varint(size)
         out += encoded
     out += _b.pack(value.pattern_type_filter)
-    value_a = value.principal_filter
-    if value_a is None:
+    a_principal_filter = value.principal_filter
+    if a_principal_filter is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_principal_filter.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.host_filter
-    if value_a is None:
+    a_host_filter = value.host_filter
+    if a_host_filter is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_host_filter.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -149,47 +153,37 @@ def _write_flexible(value: DescribeAclsRequest, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsRequest, int]:
+    a_resource_name_filter: str | None
+    a_principal_filter: str | None
+    a_host_filter: str | None
     (a_resource_type_filter,) = _b.unpack_from(buf, pos)
     pos += 1
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_resource_name_filter = None
-        pos += 2
-    else:
-        a_resource_name_filter, pos = read_text(buf, pos)
+    a_resource_name_filter, pos = read_nullable_text(buf, pos)
     (a_pattern_type_filter,) = _b.unpack_from(buf, pos)
     pos += 1
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_principal_filter = None
-        pos += 2
-    else:
-        a_principal_filter, pos = read_text(buf, pos)
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_host_filter = None
-        pos += 2
-    else:
-        a_host_filter, pos = read_text(buf, pos)
+    a_principal_filter, pos = read_nullable_text(buf, pos)
+    a_host_filter, pos = read_nullable_text(buf, pos)
     a_operation, a_permission_type = _bb.unpack_from(buf, pos)
     pos += 2
-    value = DescribeAclsRequest(a_resource_type_filter, a_resource_name_filter, a_pattern_type_filter, a_principal_filter, a_host_filter, a_operation, a_permission_type)
-    return value, pos
+    return DescribeAclsRequest(a_resource_type_filter, a_resource_name_filter, a_pattern_type_filter, a_principal_filter, a_host_filter, a_operation, a_permission_type), pos
 
 
 def _write_plain(value: DescribeAclsRequest, out: bytearray, version: int) -> None:
     out += _b.pack(value.resource_type_filter)
-    value_a = value.resource_name_filter
-    if value_a is None:
+    a_resource_name_filter = value.resource_name_filter
+    if a_resource_name_filter is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_resource_name_filter)
     out += _b.pack(value.pattern_type_filter)
-    value_a = value.principal_filter
-    if value_a is None:
+    a_principal_filter = value.principal_filter
+    if a_principal_filter is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
-    value_a = value.host_filter
-    if value_a is None:
+        write_text(out, a_principal_filter)
+    a_host_filter = value.host_filter
+    if a_host_filter is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_host_filter)
     out += _bb.pack(value.operation, value.permission_type)

@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _bb = Struct(">bb")
+_bbB = Struct(">bbB")
 _bbx = Struct(">bbx")
-_h = Struct(">h")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class AclDescription(Message):
@@ -98,183 +101,196 @@ class DescribeAclsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("resources", pos)
-    a_resources = []
-    append_a = a_resources.append
-    for _ in range(count_a):
-        (b_resource_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name = buf[pos + 1 : end].decode()
+    list_a_resources: list[DescribeAclsResource] = []
+    append_a_resources = list_a_resources.append
+    for _ in range(size - 1):
+        b_resource_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
         else:
-            b_resource_name, pos = read_compact_text(buf, pos)
-        (b_pattern_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_resource_name, pos = read_compact_text(buf, pos - 1)
+        b_pattern_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("acls", pos)
-        b_acls = []
-        append_b = b_acls.append
-        for _ in range(count_b):
+        list_b_acls: list[AclDescription] = []
+        append_b_acls = list_b_acls.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_principal = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_principal = ""
+                pos += 1
             else:
                 c_principal, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_host = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_host = ""
+                pos += 1
             else:
                 c_host, pos = read_compact_text(buf, pos)
-            c_operation, c_permission_type = _bb.unpack_from(buf, pos)
-            pos += 2
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = AclDescription(c_principal, c_host, c_operation, c_permission_type)
-            append_b(element)
+            c_operation, c_permission_type, size = _bbB.unpack_from(buf, pos)
+            pos += 3
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_acls(AclDescription(c_principal, c_host, c_operation, c_permission_type))
+        b_acls = list_b_acls
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeAclsResource(b_resource_type, b_resource_name, b_pattern_type, b_acls)
-        append_a(element)
+        append_a_resources(DescribeAclsResource(b_resource_type, b_resource_name, b_pattern_type, b_acls))
+    a_resources = list_a_resources
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeAclsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_resources)
-    return value, pos
+    return DescribeAclsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_resources), pos
 
 
 def _write_flexible(value: DescribeAclsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.resources
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+    a_resources = value.resources
+    size = len(a_resources) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_resources in a_resources:
+        out += _b.pack(item_a_resources.resource_type)
+        b_resource_name = item_a_resources.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _b.pack(item_b.pattern_type)
-        value_b = item_b.acls
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.principal
-            encoded = value_c.encode()
+        out += _b.pack(item_a_resources.pattern_type)
+        b_acls = item_a_resources.acls
+        size = len(b_acls) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_acls in b_acls:
+            c_principal = item_b_acls.principal
+            encoded = c_principal.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.host
-            encoded = value_c.encode()
+            c_host = item_b_acls.host
+            encoded = c_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _bbx.pack(item_c.operation, item_c.permission_type)
+            out += _bbx.pack(item_b_acls.operation, item_b_acls.permission_type)
         out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeAclsResponse, int]:
+    a_error_message: str | None
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_error_message = None
-        pos += 2
-    else:
-        a_error_message, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_error_message, pos = read_nullable_text(buf, pos)
+    count_a_resources, pos = read_count(buf, pos)
+    if count_a_resources < 0:
         raise refuse_null("resources", pos)
-    a_resources = []
-    append_a = a_resources.append
-    for _ in range(count_a):
+    list_a_resources: list[DescribeAclsResource] = []
+    append_a_resources = list_a_resources.append
+    for _ in range(count_a_resources):
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
         (b_pattern_type,) = _b.unpack_from(buf, pos)
         pos += 1
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_acls, pos = read_count(buf, pos)
+        if count_b_acls < 0:
             raise refuse_null("acls", pos)
-        b_acls = []
-        append_b = b_acls.append
-        for _ in range(count_b):
+        list_b_acls: list[AclDescription] = []
+        append_b_acls = list_b_acls.append
+        for _ in range(count_b_acls):
             c_principal, pos = read_text(buf, pos)
             c_host, pos = read_text(buf, pos)
             c_operation, c_permission_type = _bb.unpack_from(buf, pos)
             pos += 2
-            element = AclDescription(c_principal, c_host, c_operation, c_permission_type)
-            append_b(element)
-        element = DescribeAclsResource(b_resource_type, b_resource_name, b_pattern_type, b_acls)
-        append_a(element)
-    value = DescribeAclsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_resources)
-    return value, pos
+            append_b_acls(AclDescription(c_principal, c_host, c_operation, c_permission_type))
+        b_acls = list_b_acls
+        append_a_resources(DescribeAclsResource(b_resource_type, b_resource_name, b_pattern_type, b_acls))
+    a_resources = list_a_resources
+    return DescribeAclsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_resources), pos
 
 
 def _write_plain(value: DescribeAclsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
-    value_a = value.resources
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        write_text(out, value_b)
-        out += _b.pack(item_b.pattern_type)
-        value_b = item_b.acls
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.principal
-            write_text(out, value_c)
-            value_c = item_c.host
-            write_text(out, value_c)
-            out += _bb.pack(item_c.operation, item_c.permission_type)
+        write_text(out, a_error_message)
+    a_resources = value.resources
+    out += _i.pack(len(a_resources))
+    for item_a_resources in a_resources:
+        out += _b.pack(item_a_resources.resource_type)
+        b_resource_name = item_a_resources.resource_name
+        write_text(out, b_resource_name)
+        out += _b.pack(item_a_resources.pattern_type)
+        b_acls = item_a_resources.acls
+        out += _i.pack(len(b_acls))
+        for item_b_acls in b_acls:
+            c_principal = item_b_acls.principal
+            write_text(out, c_principal)
+            c_host = item_b_acls.host
+            write_text(out, c_host)
+            out += _bb.pack(item_b_acls.operation, item_b_acls.permission_type)

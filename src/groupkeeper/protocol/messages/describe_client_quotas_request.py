@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
-_h = Struct(">h")
+_bB = Struct(">bB")
 _i = Struct(">i")
 _t = Struct(">?")
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -75,65 +77,73 @@ class DescribeClientQuotasRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuotasRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("components", pos)
-    a_components = []
-    append_a = a_components.append
-    for _ in range(count_a):
+    list_a_components: list[ComponentData] = []
+    append_a_components = list_a_components.append
+    for _ in range(size - 1):
+        b_match: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_entity_type = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_entity_type, pos = read_compact_text(buf, pos)
-        (b_match_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_match = buf[pos + 1 : end].decode()
-            pos = end
-        elif size == 0:
-            b_match = None
+        elif size == 1:
+            b_entity_type = ""
             pos += 1
         else:
-            b_match, pos = read_compact_text(buf, pos)
+            b_entity_type, pos = read_compact_text(buf, pos)
+        b_match_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_match = buf[pos : end].decode()
+            pos = end
+        elif size == 1:
+            b_match = ""
+        elif size == 0:
+            b_match = None
+        else:
+            b_match, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ComponentData(b_entity_type, b_match_type, b_match)
-        append_a(element)
-    a_strict = buf[pos] != 0
-    pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DescribeClientQuotasRequest(a_components, a_strict)
-    return value, pos
+        append_a_components(ComponentData(b_entity_type, b_match_type, b_match))
+    a_components = list_a_components
+    a_strict, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DescribeClientQuotasRequest(a_components, a_strict), pos
 
 
 def _write_flexible(value: DescribeClientQuotasRequest, out: bytearray, version: int) -> None:
-    value_a = value.components
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.entity_type
-        encoded = value_b.encode()
+    a_components = value.components
+    size = len(a_components) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_components in a_components:
+        b_entity_type = item_a_components.entity_type
+        encoded = b_entity_type.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _b.pack(item_b.match_type)
-        value_b = item_b.match
-        if value_b is None:
+        out += _b.pack(item_a_components.match_type)
+        b_match = item_a_components.match
+        if b_match is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_match.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -145,38 +155,34 @@ def _write_flexible(value: DescribeClientQuotasRequest, out: bytearray, version:
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuotasRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_components, pos = read_count(buf, pos)
+    if count_a_components < 0:
         raise refuse_null("components", pos)
-    a_components = []
-    append_a = a_components.append
-    for _ in range(count_a):
+    list_a_components: list[ComponentData] = []
+    append_a_components = list_a_components.append
+    for _ in range(count_a_components):
+        b_match: str | None
         b_entity_type, pos = read_text(buf, pos)
         (b_match_type,) = _b.unpack_from(buf, pos)
         pos += 1
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_match = None
-            pos += 2
-        else:
-            b_match, pos = read_text(buf, pos)
-        element = ComponentData(b_entity_type, b_match_type, b_match)
-        append_a(element)
+        b_match, pos = read_nullable_text(buf, pos)
+        append_a_components(ComponentData(b_entity_type, b_match_type, b_match))
+    a_components = list_a_components
     a_strict = buf[pos] != 0
     pos += 1
-    value = DescribeClientQuotasRequest(a_components, a_strict)
-    return value, pos
+    return DescribeClientQuotasRequest(a_components, a_strict), pos
 
 
 def _write_plain(value: DescribeClientQuotasRequest, out: bytearray, version: int) -> None:
-    value_a = value.components
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.entity_type
-        write_text(out, value_b)
-        out += _b.pack(item_b.match_type)
-        value_b = item_b.match
-        if value_b is None:
+    a_components = value.components
+    out += _i.pack(len(a_components))
+    for item_a_components in a_components:
+        b_entity_type = item_a_components.entity_type
+        write_text(out, b_entity_type)
+        out += _b.pack(item_a_components.match_type)
+        b_match = item_a_components.match
+        if b_match is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
+            write_text(out, b_match)
     out += _t.pack(value.strict)

@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _d = Struct(">d")
+_dB = Struct(">dB")
 _dx = Struct(">dx")
-_h = Struct(">h")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class EntityData(Message):
@@ -101,43 +103,58 @@ class DescribeClientQuotasResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuotasResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_entries: Sequence[EntryData] | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_entries = None
     else:
-        a_entries = []
-        append_a = a_entries.append
-        for _ in range(count_a):
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+        list_a_entries: list[EntryData] = []
+        append_a_entries = list_a_entries.append
+        for _ in range(size - 1):
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("entity", pos)
-            b_entity = []
-            append_b = b_entity.append
-            for _ in range(count_b):
+            list_b_entity: list[EntityData] = []
+            append_b_entity = list_b_entity.append
+            for _ in range(size - 1):
+                c_entity_name: str | None
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_entity_type = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_entity_type = ""
+                    pos += 1
                 else:
                     c_entity_type, pos = read_compact_text(buf, pos)
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_entity_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_entity_name = ""
+                    pos += 1
                 elif size == 0:
                     c_entity_name = None
                     pos += 1
@@ -147,78 +164,89 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQu
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = EntityData(c_entity_type, c_entity_name)
-                append_b(element)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                append_b_entity(EntityData(c_entity_type, c_entity_name))
+            b_entity = list_b_entity
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("values", pos)
-            b_values = []
-            append_b = b_values.append
-            for _ in range(count_b):
+            list_b_values: list[ValueData] = []
+            append_b_values = list_b_values.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    c_key = buf[pos + 1 : end].decode()
+                    d_key = buf[pos + 1 : end].decode()
                     pos = end
-                else:
-                    c_key, pos = read_compact_text(buf, pos)
-                (c_value,) = _d.unpack_from(buf, pos)
-                pos += 8
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
+                elif size == 1:
+                    d_key = ""
                     pos += 1
-                element = ValueData(c_key, c_value)
-                append_b(element)
+                else:
+                    d_key, pos = read_compact_text(buf, pos)
+                d_value, size = _dB.unpack_from(buf, pos)
+                pos += 9
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_b_values(ValueData(d_key, d_value))
+            b_values = list_b_values
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = EntryData(b_entity, b_values)
-            append_a(element)
+            append_a_entries(EntryData(b_entity, b_values))
+        a_entries = list_a_entries
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeClientQuotasResponse(a_throttle_time_ms, a_error_code, a_error_message, a_entries)
-    return value, pos
+    return DescribeClientQuotasResponse(a_throttle_time_ms, a_error_code, a_error_message, a_entries), pos
 
 
 def _write_flexible(value: DescribeClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.entries
-    if value_a is None:
+    a_entries = value.entries
+    if a_entries is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.entity
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.entity_type
-                encoded = value_c.encode()
+        size = len(a_entries) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_entries in a_entries:
+            b_entity = item_a_entries.entity
+            size = len(b_entity) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_entity in b_entity:
+                c_entity_type = item_b_entity.entity_type
+                encoded = c_entity_type.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.entity_name
-                if value_c is None:
+                c_entity_name = item_b_entity.entity_name
+                if c_entity_name is None:
                     out.append(0)
                 else:
-                    encoded = value_c.encode()
+                    encoded = c_entity_name.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -226,94 +254,92 @@ def _write_flexible(value: DescribeClientQuotasResponse, out: bytearray, version
                         out += varint(size)
                     out += encoded
                 out.append(0)
-            value_b = item_b.values
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.key
-                encoded = value_c.encode()
+            b_values = item_a_entries.values
+            size = len(b_values) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_values in b_values:
+                d_key = item_b_values.key
+                encoded = d_key.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _dx.pack(item_c.value)
+                out += _dx.pack(item_b_values.value)
             out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeClientQuotasResponse, int]:
+    a_error_message: str | None
+    a_entries: Sequence[EntryData] | None
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_error_message = None
-        pos += 2
-    else:
-        a_error_message, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_error_message, pos = read_nullable_text(buf, pos)
+    count_a_entries, pos = read_count(buf, pos)
+    if count_a_entries < 0:
         a_entries = None
     else:
-        a_entries = []
-        append_a = a_entries.append
-        for _ in range(count_a):
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+        list_a_entries: list[EntryData] = []
+        append_a_entries = list_a_entries.append
+        for _ in range(count_a_entries):
+            count_b_entity, pos = read_count(buf, pos)
+            if count_b_entity < 0:
                 raise refuse_null("entity", pos)
-            b_entity = []
-            append_b = b_entity.append
-            for _ in range(count_b):
+            list_b_entity: list[EntityData] = []
+            append_b_entity = list_b_entity.append
+            for _ in range(count_b_entity):
+                c_entity_name: str | None
                 c_entity_type, pos = read_text(buf, pos)
-                if _h.unpack_from(buf, pos)[0] == -1:
-                    c_entity_name = None
-                    pos += 2
-                else:
-                    c_entity_name, pos = read_text(buf, pos)
-                element = EntityData(c_entity_type, c_entity_name)
-                append_b(element)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+                c_entity_name, pos = read_nullable_text(buf, pos)
+                append_b_entity(EntityData(c_entity_type, c_entity_name))
+            b_entity = list_b_entity
+            count_b_values, pos = read_count(buf, pos)
+            if count_b_values < 0:
                 raise refuse_null("values", pos)
-            b_values = []
-            append_b = b_values.append
-            for _ in range(count_b):
-                c_key, pos = read_text(buf, pos)
-                (c_value,) = _d.unpack_from(buf, pos)
+            list_b_values: list[ValueData] = []
+            append_b_values = list_b_values.append
+            for _ in range(count_b_values):
+                d_key, pos = read_text(buf, pos)
+                (d_value,) = _d.unpack_from(buf, pos)
                 pos += 8
-                element = ValueData(c_key, c_value)
-                append_b(element)
-            element = EntryData(b_entity, b_values)
-            append_a(element)
-    value = DescribeClientQuotasResponse(a_throttle_time_ms, a_error_code, a_error_message, a_entries)
-    return value, pos
+                append_b_values(ValueData(d_key, d_value))
+            b_values = list_b_values
+            append_a_entries(EntryData(b_entity, b_values))
+        a_entries = list_a_entries
+    return DescribeClientQuotasResponse(a_throttle_time_ms, a_error_code, a_error_message, a_entries), pos
 
 
 def _write_plain(value: DescribeClientQuotasResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
-    value_a = value.entries
-    if value_a is None:
+        write_text(out, a_error_message)
+    a_entries = value.entries
+    if a_entries is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.entity
-            out += _i.pack(len(value_b))
-            for item_c in value_b:
-                value_c = item_c.entity_type
-                write_text(out, value_c)
-                value_c = item_c.entity_name
-                if value_c is None:
+        out += _i.pack(len(a_entries))
+        for item_a_entries in a_entries:
+            b_entity = item_a_entries.entity
+            out += _i.pack(len(b_entity))
+            for item_b_entity in b_entity:
+                c_entity_type = item_b_entity.entity_type
+                write_text(out, c_entity_type)
+                c_entity_name = item_b_entity.entity_name
+                if c_entity_name is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, value_c)
-            value_b = item_b.values
-            out += _i.pack(len(value_b))
-            for item_c in value_b:
-                value_c = item_c.key
-                write_text(out, value_c)
-                out += _d.pack(item_c.value)
+                    write_text(out, c_entity_name)
+            b_values = item_a_entries.values
+            out += _i.pack(len(b_values))
+            for item_b_values in b_values:
+                d_key = item_b_values.key
+                write_text(out, d_key)
+                out += _d.pack(item_b_values.value)

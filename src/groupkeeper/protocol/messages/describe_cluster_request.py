@@ -63,8 +63,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClusterR
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeClusterRequest(a_include_cluster_authorized_operations, a_endpoint_type, a_include_fenced_brokers)
-    return value, pos
+    return DescribeClusterRequest(a_include_cluster_authorized_operations, a_endpoint_type, a_include_fenced_brokers), pos
 
 
 def _write_flexible(value: DescribeClusterRequest, out: bytearray, version: int) -> None:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _b = Struct(">b")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ix = Struct(">ix")
 _t = Struct(">?")
 
@@ -84,59 +86,66 @@ class DescribeClusterResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClusterResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
+        a_error_message, pos = read_compact_text(buf, pos - 1)
     if version >= 1:
         (a_endpoint_type,) = _b.unpack_from(buf, pos)
         pos += 1
     else:
         a_endpoint_type = 1
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_cluster_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
+        pos += 1
     else:
         a_cluster_id, pos = read_compact_text(buf, pos)
-    (a_controller_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_controller_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("brokers", pos)
-    a_brokers = []
-    append_a = a_brokers.append
-    for _ in range(count_a):
-        (b_broker_id,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_host = buf[pos + 1 : end].decode()
+    list_a_brokers: list[DescribeClusterBroker] = []
+    append_a_brokers = list_a_brokers.append
+    for _ in range(size - 1):
+        b_rack: str | None
+        b_broker_id, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_host = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
         else:
-            b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_rack = buf[pos + 1 : end].decode()
+            b_host, pos = read_compact_text(buf, pos - 1)
+        b_port, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_rack = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_rack = ""
         elif size == 0:
             b_rack = None
-            pos += 1
         else:
-            b_rack, pos = read_compact_text(buf, pos)
+            b_rack, pos = read_compact_text(buf, pos - 1)
         if version >= 2:
             b_is_fenced = buf[pos] != 0
             pos += 1
@@ -146,27 +155,24 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeClusterR
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeClusterBroker(b_broker_id, b_host, b_port, b_rack, b_is_fenced)
-        append_a(element)
-    (a_cluster_authorized_operations,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DescribeClusterResponse(a_throttle_time_ms, a_error_code, a_error_message, a_endpoint_type, a_cluster_id, a_controller_id, a_brokers, a_cluster_authorized_operations)
-    return value, pos
+        append_a_brokers(DescribeClusterBroker(b_broker_id, b_host, b_port, b_rack, b_is_fenced))
+    a_brokers = list_a_brokers
+    a_cluster_authorized_operations, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DescribeClusterResponse(a_throttle_time_ms, a_error_code, a_error_message, a_endpoint_type, a_cluster_id, a_controller_id, a_brokers, a_cluster_authorized_operations), pos
 
 
 def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.endpoint_type != 1:
         raise absent("endpoint_type", version)
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -175,8 +181,8 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
         out += encoded
     if version >= 1:
         out += _b.pack(value.endpoint_type)
-    value_a = value.cluster_id
-    encoded = value_a.encode()
+    a_cluster_id = value.cluster_id
+    encoded = a_cluster_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -184,26 +190,30 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
         out += varint(size)
     out += encoded
     out += _i.pack(value.controller_id)
-    value_a = value.brokers
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        if not (version >= 2) and item_b.is_fenced:
+    a_brokers = value.brokers
+    size = len(a_brokers) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_brokers in a_brokers:
+        if not (version >= 2) and item_a_brokers.is_fenced:
             raise absent("is_fenced", version)
-        out += _i.pack(item_b.broker_id)
-        value_b = item_b.host
-        encoded = value_b.encode()
+        out += _i.pack(item_a_brokers.broker_id)
+        b_host = item_a_brokers.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(item_b.port)
-        value_b = item_b.rack
-        if value_b is None:
+        out += _i.pack(item_a_brokers.port)
+        b_rack = item_a_brokers.rack
+        if b_rack is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_rack.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -211,6 +221,6 @@ def _write_flexible(value: DescribeClusterResponse, out: bytearray, version: int
                 out += varint(size)
             out += encoded
         if version >= 2:
-            out += _t.pack(item_b.is_fenced)
+            out += _t.pack(item_a_brokers.is_fenced)
         out.append(0)
     out += _ix.pack(value.cluster_authorized_operations)

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _i = Struct(">i")
 _t = Struct(">?")
-_tt = Struct(">??")
+_ttB = Struct(">??B")
 _ttx = Struct(">??x")
 
 
@@ -78,72 +79,89 @@ class DescribeConfigsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("resources", pos)
-    a_resources = []
-    append_a = a_resources.append
-    for _ in range(count_a):
-        (b_resource_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name = buf[pos + 1 : end].decode()
+    list_a_resources: list[DescribeConfigsResource] = []
+    append_a_resources = list_a_resources.append
+    for _ in range(size - 1):
+        b_configuration_keys: Sequence[str] | None
+        b_resource_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
         else:
-            b_resource_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_resource_name, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             b_configuration_keys = None
         else:
-            b_configuration_keys = []
-            append_b = b_configuration_keys.append
-            for _ in range(count_b):
+            list_b_configuration_keys: list[str] = []
+            append_b_configuration_keys = list_b_configuration_keys.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    element = buf[pos + 1 : end].decode()
+                    item_b_configuration_keys = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    item_b_configuration_keys = ""
+                    pos += 1
                 else:
-                    element, pos = read_compact_text(buf, pos)
-                append_b(element)
+                    item_b_configuration_keys, pos = read_compact_text(buf, pos)
+                append_b_configuration_keys(item_b_configuration_keys)
+            b_configuration_keys = list_b_configuration_keys
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeConfigsResource(b_resource_type, b_resource_name, b_configuration_keys)
-        append_a(element)
-    a_include_synonyms, a_include_documentation = _tt.unpack_from(buf, pos)
-    pos += 2
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DescribeConfigsRequest(a_resources, a_include_synonyms, a_include_documentation)
-    return value, pos
+        append_a_resources(DescribeConfigsResource(b_resource_type, b_resource_name, b_configuration_keys))
+    a_resources = list_a_resources
+    a_include_synonyms, a_include_documentation, size = _ttB.unpack_from(buf, pos)
+    pos += 3
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DescribeConfigsRequest(a_resources, a_include_synonyms, a_include_documentation), pos
 
 
 def _write_flexible(value: DescribeConfigsRequest, out: bytearray, version: int) -> None:
-    value_a = value.resources
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+    a_resources = value.resources
+    size = len(a_resources) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_resources in a_resources:
+        out += _b.pack(item_a_resources.resource_type)
+        b_resource_name = item_a_resources.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.configuration_keys
-        if value_b is None:
+        b_configuration_keys = item_a_resources.configuration_keys
+        if b_configuration_keys is None:
             out.append(0)
         else:
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                encoded = item_c.encode()
+            size = len(b_configuration_keys) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_configuration_keys in b_configuration_keys:
+                encoded = item_b_configuration_keys.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -155,26 +173,28 @@ def _write_flexible(value: DescribeConfigsRequest, out: bytearray, version: int)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_resources, pos = read_count(buf, pos)
+    if count_a_resources < 0:
         raise refuse_null("resources", pos)
-    a_resources = []
-    append_a = a_resources.append
-    for _ in range(count_a):
+    list_a_resources: list[DescribeConfigsResource] = []
+    append_a_resources = list_a_resources.append
+    for _ in range(count_a_resources):
+        b_configuration_keys: Sequence[str] | None
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_configuration_keys, pos = read_count(buf, pos)
+        if count_b_configuration_keys < 0:
             b_configuration_keys = None
         else:
-            b_configuration_keys = []
-            append_b = b_configuration_keys.append
-            for _ in range(count_b):
-                element, pos = read_text(buf, pos)
-                append_b(element)
-        element = DescribeConfigsResource(b_resource_type, b_resource_name, b_configuration_keys)
-        append_a(element)
+            list_b_configuration_keys: list[str] = []
+            append_b_configuration_keys = list_b_configuration_keys.append
+            for _ in range(count_b_configuration_keys):
+                item_b_configuration_keys, pos = read_text(buf, pos)
+                append_b_configuration_keys(item_b_configuration_keys)
+            b_configuration_keys = list_b_configuration_keys
+        append_a_resources(DescribeConfigsResource(b_resource_type, b_resource_name, b_configuration_keys))
+    a_resources = list_a_resources
     a_include_synonyms = buf[pos] != 0
     pos += 1
     if version >= 3:
@@ -182,26 +202,25 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequ
         pos += 1
     else:
         a_include_documentation = False
-    value = DescribeConfigsRequest(a_resources, a_include_synonyms, a_include_documentation)
-    return value, pos
+    return DescribeConfigsRequest(a_resources, a_include_synonyms, a_include_documentation), pos
 
 
 def _write_plain(value: DescribeConfigsRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.include_documentation:
         raise absent("include_documentation", version)
-    value_a = value.resources
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        write_text(out, value_b)
-        value_b = item_b.configuration_keys
-        if value_b is None:
+    a_resources = value.resources
+    out += _i.pack(len(a_resources))
+    for item_a_resources in a_resources:
+        out += _b.pack(item_a_resources.resource_type)
+        b_resource_name = item_a_resources.resource_name
+        write_text(out, b_resource_name)
+        b_configuration_keys = item_a_resources.configuration_keys
+        if b_configuration_keys is None:
             out += b"\xff\xff\xff\xff"
         else:
-            out += _i.pack(len(value_b))
-            for item_c in value_b:
-                write_text(out, item_c)
+            out += _i.pack(len(b_configuration_keys))
+            for item_b_configuration_keys in b_configuration_keys:
+                write_text(out, item_b_configuration_keys)
     out += _t.pack(value.include_synonyms)
     if version >= 3:
         out += _t.pack(value.include_documentation)

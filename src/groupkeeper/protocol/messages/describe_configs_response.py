@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _bx = Struct(">bx")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _tbt = Struct(">?b?")
+_tbtB = Struct(">?b?B")
 
 
 class DescribeConfigsSynonym(Message):
@@ -117,201 +122,232 @@ class DescribeConfigsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_results: list[DescribeConfigsResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
-        (b_resource_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name = buf[pos + 1 : end].decode()
+            b_error_message, pos = read_compact_text(buf, pos - 1)
+        b_resource_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
         else:
-            b_resource_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_resource_name, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("configs", pos)
-        b_configs = []
-        append_b = b_configs.append
-        for _ in range(count_b):
+        list_b_configs: list[DescribeConfigsResourceResult] = []
+        append_b_configs = list_b_configs.append
+        for _ in range(size - 1):
+            c_value: str | None
+            c_documentation: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_value = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_value = ""
+                pos += 1
             elif size == 0:
                 c_value = None
                 pos += 1
             else:
                 c_value, pos = read_compact_text(buf, pos)
-            c_read_only, c_config_source, c_is_sensitive = _tbt.unpack_from(buf, pos)
-            pos += 3
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_read_only, c_config_source, c_is_sensitive, size = _tbtB.unpack_from(buf, pos)
+            pos += 4
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("synonyms", pos)
-            c_synonyms = []
-            append_c = c_synonyms.append
-            for _ in range(count_c):
+            list_c_synonyms: list[DescribeConfigsSynonym] = []
+            append_c_synonyms = list_c_synonyms.append
+            for _ in range(size - 1):
+                d_value: str | None
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     d_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    d_name = ""
+                    pos += 1
                 else:
                     d_name, pos = read_compact_text(buf, pos)
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     d_value = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    d_value = ""
+                    pos += 1
                 elif size == 0:
                     d_value = None
                     pos += 1
                 else:
                     d_value, pos = read_compact_text(buf, pos)
-                (d_source,) = _b.unpack_from(buf, pos)
-                pos += 1
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = DescribeConfigsSynonym(d_name, d_value, d_source)
-                append_c(element)
-            (c_config_type,) = _b.unpack_from(buf, pos)
-            pos += 1
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_documentation = buf[pos + 1 : end].decode()
+                d_source, size = _bB.unpack_from(buf, pos)
+                pos += 2
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_synonyms(DescribeConfigsSynonym(d_name, d_value, d_source))
+            c_synonyms = list_c_synonyms
+            c_config_type, size = _bB.unpack_from(buf, pos)
+            pos += 2
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_documentation = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_documentation = ""
             elif size == 0:
                 c_documentation = None
-                pos += 1
             else:
-                c_documentation, pos = read_compact_text(buf, pos)
+                c_documentation, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribeConfigsResourceResult(c_name, c_value, c_read_only, c_config_source, c_is_sensitive, c_synonyms, c_config_type, c_documentation)
-            append_b(element)
+            append_b_configs(DescribeConfigsResourceResult(c_name, c_value, c_read_only, c_config_source, c_is_sensitive, c_synonyms, c_config_type, c_documentation))
+        b_configs = list_b_configs
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeConfigsResult(b_error_code, b_error_message, b_resource_type, b_resource_name, b_configs)
-        append_a(element)
+        append_a_results(DescribeConfigsResult(b_error_code, b_error_message, b_resource_type, b_resource_name, b_configs))
+    a_results = list_a_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeConfigsResponse(a_throttle_time_ms, a_results)
-    return value, pos
+    return DescribeConfigsResponse(a_throttle_time_ms, a_results), pos
 
 
 def _write_flexible(value: DescribeConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_results = value.results
+    size = len(a_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_results in a_results:
+        out += _h.pack(item_a_results.error_code)
+        b_error_message = item_a_results.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+        out += _b.pack(item_a_results.resource_type)
+        b_resource_name = item_a_results.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.configs
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+        b_configs = item_a_results.configs
+        size = len(b_configs) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_configs in b_configs:
+            c_name = item_b_configs.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.value
-            if value_c is None:
+            c_value = item_b_configs.value
+            if c_value is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_value.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _tbt.pack(item_c.read_only, item_c.config_source, item_c.is_sensitive)
-            value_c = item_c.synonyms
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.name
-                encoded = value_d.encode()
+            out += _tbt.pack(item_b_configs.read_only, item_b_configs.config_source, item_b_configs.is_sensitive)
+            c_synonyms = item_b_configs.synonyms
+            size = len(c_synonyms) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_synonyms in c_synonyms:
+                d_name = item_c_synonyms.name
+                encoded = d_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_d = item_d.value
-                if value_d is None:
+                d_value = item_c_synonyms.value
+                if d_value is None:
                     out.append(0)
                 else:
-                    encoded = value_d.encode()
+                    encoded = d_value.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _bx.pack(item_d.source)
-            out += _b.pack(item_c.config_type)
-            value_c = item_c.documentation
-            if value_c is None:
+                out += _bx.pack(item_c_synonyms.source)
+            out += _b.pack(item_b_configs.config_type)
+            c_documentation = item_b_configs.documentation
+            if c_documentation is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_documentation.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -326,111 +362,98 @@ def _write_flexible(value: DescribeConfigsResponse, out: bytearray, version: int
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_results, pos = read_count(buf, pos)
+    if count_a_results < 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
+    list_a_results: list[DescribeConfigsResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(count_a_results):
+        b_error_message: str | None
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_error_message = None
-            pos += 2
-        else:
-            b_error_message, pos = read_text(buf, pos)
+        b_error_message, pos = read_nullable_text(buf, pos)
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_configs, pos = read_count(buf, pos)
+        if count_b_configs < 0:
             raise refuse_null("configs", pos)
-        b_configs = []
-        append_b = b_configs.append
-        for _ in range(count_b):
+        list_b_configs: list[DescribeConfigsResourceResult] = []
+        append_b_configs = list_b_configs.append
+        for _ in range(count_b_configs):
+            c_value: str | None
+            c_documentation: str | None
             c_name, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_value = None
-                pos += 2
-            else:
-                c_value, pos = read_text(buf, pos)
+            c_value, pos = read_nullable_text(buf, pos)
             c_read_only, c_config_source, c_is_sensitive = _tbt.unpack_from(buf, pos)
             pos += 3
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            count_c_synonyms, pos = read_count(buf, pos)
+            if count_c_synonyms < 0:
                 raise refuse_null("synonyms", pos)
-            c_synonyms = []
-            append_c = c_synonyms.append
-            for _ in range(count_c):
+            list_c_synonyms: list[DescribeConfigsSynonym] = []
+            append_c_synonyms = list_c_synonyms.append
+            for _ in range(count_c_synonyms):
+                d_value: str | None
                 d_name, pos = read_text(buf, pos)
-                if _h.unpack_from(buf, pos)[0] == -1:
-                    d_value = None
-                    pos += 2
-                else:
-                    d_value, pos = read_text(buf, pos)
+                d_value, pos = read_nullable_text(buf, pos)
                 (d_source,) = _b.unpack_from(buf, pos)
                 pos += 1
-                element = DescribeConfigsSynonym(d_name, d_value, d_source)
-                append_c(element)
+                append_c_synonyms(DescribeConfigsSynonym(d_name, d_value, d_source))
+            c_synonyms = list_c_synonyms
             if version >= 3:
                 (c_config_type,) = _b.unpack_from(buf, pos)
                 pos += 1
-                if _h.unpack_from(buf, pos)[0] == -1:
-                    c_documentation = None
-                    pos += 2
-                else:
-                    c_documentation, pos = read_text(buf, pos)
+                c_documentation, pos = read_nullable_text(buf, pos)
             else:
                 c_config_type = 0
                 c_documentation = ""
-            element = DescribeConfigsResourceResult(c_name, c_value, c_read_only, c_config_source, c_is_sensitive, c_synonyms, c_config_type, c_documentation)
-            append_b(element)
-        element = DescribeConfigsResult(b_error_code, b_error_message, b_resource_type, b_resource_name, b_configs)
-        append_a(element)
-    value = DescribeConfigsResponse(a_throttle_time_ms, a_results)
-    return value, pos
+            append_b_configs(DescribeConfigsResourceResult(c_name, c_value, c_read_only, c_config_source, c_is_sensitive, c_synonyms, c_config_type, c_documentation))
+        b_configs = list_b_configs
+        append_a_results(DescribeConfigsResult(b_error_code, b_error_message, b_resource_type, b_resource_name, b_configs))
+    a_results = list_a_results
+    return DescribeConfigsResponse(a_throttle_time_ms, a_results), pos
 
 
 def _write_plain(value: DescribeConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_results = value.results
+    out += _i.pack(len(a_results))
+    for item_a_results in a_results:
+        out += _h.pack(item_a_results.error_code)
+        b_error_message = item_a_results.error_message
+        if b_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        write_text(out, value_b)
-        value_b = item_b.configs
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.name
-            write_text(out, value_c)
-            value_c = item_c.value
-            if value_c is None:
+            write_text(out, b_error_message)
+        out += _b.pack(item_a_results.resource_type)
+        b_resource_name = item_a_results.resource_name
+        write_text(out, b_resource_name)
+        b_configs = item_a_results.configs
+        out += _i.pack(len(b_configs))
+        for item_b_configs in b_configs:
+            c_name = item_b_configs.name
+            write_text(out, c_name)
+            c_value = item_b_configs.value
+            if c_value is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
-            out += _tbt.pack(item_c.read_only, item_c.config_source, item_c.is_sensitive)
-            value_c = item_c.synonyms
-            out += _i.pack(len(value_c))
-            for item_d in value_c:
-                value_d = item_d.name
-                write_text(out, value_d)
-                value_d = item_d.value
-                if value_d is None:
+                write_text(out, c_value)
+            out += _tbt.pack(item_b_configs.read_only, item_b_configs.config_source, item_b_configs.is_sensitive)
+            c_synonyms = item_b_configs.synonyms
+            out += _i.pack(len(c_synonyms))
+            for item_c_synonyms in c_synonyms:
+                d_name = item_c_synonyms.name
+                write_text(out, d_name)
+                d_value = item_c_synonyms.value
+                if d_value is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, value_d)
-                out += _b.pack(item_d.source)
+                    write_text(out, d_value)
+                out += _b.pack(item_c_synonyms.source)
             if version >= 3:
-                out += _b.pack(item_c.config_type)
-                value_c = item_c.documentation
-                if value_c is None:
+                out += _b.pack(item_b_configs.config_type)
+                c_documentation = item_b_configs.documentation
+                if c_documentation is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, value_c)
+                    write_text(out, c_documentation)

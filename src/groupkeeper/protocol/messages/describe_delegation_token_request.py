@@ -66,58 +66,71 @@ class DescribeDelegationTokenRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_owners: Sequence[DescribeDelegationTokenOwner] | None
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_owners = None
     else:
-        a_owners = []
-        append_a = a_owners.append
-        for _ in range(count_a):
+        list_a_owners: list[DescribeDelegationTokenOwner] = []
+        append_a_owners = list_a_owners.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_principal_type = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_principal_type = ""
+                pos += 1
             else:
                 b_principal_type, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_principal_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_principal_name = ""
+                pos += 1
             else:
                 b_principal_name, pos = read_compact_text(buf, pos)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribeDelegationTokenOwner(b_principal_type, b_principal_name)
-            append_a(element)
+            append_a_owners(DescribeDelegationTokenOwner(b_principal_type, b_principal_name))
+        a_owners = list_a_owners
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeDelegationTokenRequest(a_owners)
-    return value, pos
+    return DescribeDelegationTokenRequest(a_owners), pos
 
 
 def _write_flexible(value: DescribeDelegationTokenRequest, out: bytearray, version: int) -> None:
-    value_a = value.owners
-    if value_a is None:
+    a_owners = value.owners
+    if a_owners is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.principal_type
-            encoded = value_b.encode()
+        size = len(a_owners) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_owners in a_owners:
+            b_principal_type = item_a_owners.principal_type
+            encoded = b_principal_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.principal_name
-            encoded = value_b.encode()
+            b_principal_name = item_a_owners.principal_name
+            encoded = b_principal_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -129,29 +142,29 @@ def _write_flexible(value: DescribeDelegationTokenRequest, out: bytearray, versi
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_owners: Sequence[DescribeDelegationTokenOwner] | None
+    count_a_owners, pos = read_count(buf, pos)
+    if count_a_owners < 0:
         a_owners = None
     else:
-        a_owners = []
-        append_a = a_owners.append
-        for _ in range(count_a):
+        list_a_owners: list[DescribeDelegationTokenOwner] = []
+        append_a_owners = list_a_owners.append
+        for _ in range(count_a_owners):
             b_principal_type, pos = read_text(buf, pos)
             b_principal_name, pos = read_text(buf, pos)
-            element = DescribeDelegationTokenOwner(b_principal_type, b_principal_name)
-            append_a(element)
-    value = DescribeDelegationTokenRequest(a_owners)
-    return value, pos
+            append_a_owners(DescribeDelegationTokenOwner(b_principal_type, b_principal_name))
+        a_owners = list_a_owners
+    return DescribeDelegationTokenRequest(a_owners), pos
 
 
 def _write_plain(value: DescribeDelegationTokenRequest, out: bytearray, version: int) -> None:
-    value_a = value.owners
-    if value_a is None:
+    a_owners = value.owners
+    if a_owners is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.principal_type
-            write_text(out, value_b)
-            value_b = item_b.principal_name
-            write_text(out, value_b)
+        out += _i.pack(len(a_owners))
+        for item_a_owners in a_owners:
+            b_principal_type = item_a_owners.principal_type
+            write_text(out, b_principal_type)
+            b_principal_name = item_a_owners.principal_name
+            write_text(out, b_principal_name)

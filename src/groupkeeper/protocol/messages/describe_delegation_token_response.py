@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 _qqq = Struct(">qqq")
+_qqqB = Struct(">qqqB")
 
 
 class DescribedDelegationTokenRenewer(Message):
@@ -107,123 +110,150 @@ class DescribeDelegationTokenResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenResponse, int]:
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("tokens", pos)
-    a_tokens = []
-    append_a = a_tokens.append
-    for _ in range(count_a):
+    list_a_tokens: list[DescribedDelegationToken] = []
+    append_a_tokens = list_a_tokens.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_principal_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_principal_type = ""
+            pos += 1
         else:
             b_principal_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_principal_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_principal_name = ""
+            pos += 1
         else:
             b_principal_name, pos = read_compact_text(buf, pos)
         if version >= 3:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_token_requester_principal_type = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_token_requester_principal_type = ""
+                pos += 1
             else:
                 b_token_requester_principal_type, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_token_requester_principal_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_token_requester_principal_name = ""
+                pos += 1
             else:
                 b_token_requester_principal_name, pos = read_compact_text(buf, pos)
         else:
             b_token_requester_principal_type = ""
             b_token_requester_principal_name = ""
-        b_issue_timestamp, b_expiry_timestamp, b_max_timestamp = _qqq.unpack_from(buf, pos)
-        pos += 24
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_token_id = buf[pos + 1 : end].decode()
+        b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, size = _qqqB.unpack_from(buf, pos)
+        pos += 25
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_token_id = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_token_id = ""
         else:
-            b_token_id, pos = read_compact_text(buf, pos)
+            b_token_id, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_hmac = buf[pos + 1 : end]
             pos = end
+        elif size == 1:
+            b_hmac = b""
+            pos += 1
         else:
             b_hmac, pos = read_compact_bytes(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("renewers", pos)
-        b_renewers = []
-        append_b = b_renewers.append
-        for _ in range(count_b):
+        list_b_renewers: list[DescribedDelegationTokenRenewer] = []
+        append_b_renewers = list_b_renewers.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_principal_type = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_principal_type = ""
+                pos += 1
             else:
                 c_principal_type, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_principal_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_principal_name = ""
+                pos += 1
             else:
                 c_principal_name, pos = read_compact_text(buf, pos)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribedDelegationTokenRenewer(c_principal_type, c_principal_name)
-            append_b(element)
+            append_b_renewers(DescribedDelegationTokenRenewer(c_principal_type, c_principal_name))
+        b_renewers = list_b_renewers
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribedDelegationToken(b_principal_type, b_principal_name, b_token_requester_principal_type, b_token_requester_principal_name, b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, b_token_id, b_hmac, b_renewers)
-        append_a(element)
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DescribeDelegationTokenResponse(a_error_code, a_tokens, a_throttle_time_ms)
-    return value, pos
+        append_a_tokens(DescribedDelegationToken(b_principal_type, b_principal_name, b_token_requester_principal_type, b_token_requester_principal_name, b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, b_token_id, b_hmac, b_renewers))
+    a_tokens = list_a_tokens
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DescribeDelegationTokenResponse(a_error_code, a_tokens, a_throttle_time_ms), pos
 
 
 def _write_flexible(value: DescribeDelegationTokenResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.tokens
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        if not (version >= 3) and item_b.token_requester_principal_type:
+    a_tokens = value.tokens
+    size = len(a_tokens) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_tokens in a_tokens:
+        if not (version >= 3) and item_a_tokens.token_requester_principal_type:
             raise absent("token_requester_principal_type", version)
-        if not (version >= 3) and item_b.token_requester_principal_name:
+        if not (version >= 3) and item_a_tokens.token_requester_principal_name:
             raise absent("token_requester_principal_name", version)
-        value_b = item_b.principal_type
-        encoded = value_b.encode()
+        b_principal_type = item_a_tokens.principal_type
+        encoded = b_principal_type.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.principal_name
-        encoded = value_b.encode()
+        b_principal_name = item_a_tokens.principal_name
+        encoded = b_principal_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -231,46 +261,50 @@ def _write_flexible(value: DescribeDelegationTokenResponse, out: bytearray, vers
             out += varint(size)
         out += encoded
         if version >= 3:
-            value_b = item_b.token_requester_principal_type
-            encoded = value_b.encode()
+            b_token_requester_principal_type = item_a_tokens.token_requester_principal_type
+            encoded = b_token_requester_principal_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.token_requester_principal_name
-            encoded = value_b.encode()
+            b_token_requester_principal_name = item_a_tokens.token_requester_principal_name
+            encoded = b_token_requester_principal_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _qqq.pack(item_b.issue_timestamp, item_b.expiry_timestamp, item_b.max_timestamp)
-        value_b = item_b.token_id
-        encoded = value_b.encode()
+        out += _qqq.pack(item_a_tokens.issue_timestamp, item_a_tokens.expiry_timestamp, item_a_tokens.max_timestamp)
+        b_token_id = item_a_tokens.token_id
+        encoded = b_token_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.hmac
-        write_compact_bytes(out, value_b)
-        value_b = item_b.renewers
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.principal_type
-            encoded = value_c.encode()
+        b_hmac = item_a_tokens.hmac
+        write_compact_bytes(out, b_hmac)
+        b_renewers = item_a_tokens.renewers
+        size = len(b_renewers) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_renewers in b_renewers:
+            c_principal_type = item_b_renewers.principal_type
+            encoded = c_principal_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.principal_name
-            encoded = value_c.encode()
+            c_principal_name = item_b_renewers.principal_name
+            encoded = c_principal_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -285,59 +319,58 @@ def _write_flexible(value: DescribeDelegationTokenResponse, out: bytearray, vers
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegationTokenResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_tokens, pos = read_count(buf, pos)
+    if count_a_tokens < 0:
         raise refuse_null("tokens", pos)
-    a_tokens = []
-    append_a = a_tokens.append
-    for _ in range(count_a):
+    list_a_tokens: list[DescribedDelegationToken] = []
+    append_a_tokens = list_a_tokens.append
+    for _ in range(count_a_tokens):
         b_principal_type, pos = read_text(buf, pos)
         b_principal_name, pos = read_text(buf, pos)
         b_issue_timestamp, b_expiry_timestamp, b_max_timestamp = _qqq.unpack_from(buf, pos)
         pos += 24
         b_token_id, pos = read_text(buf, pos)
         b_hmac, pos = read_bytes(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_renewers, pos = read_count(buf, pos)
+        if count_b_renewers < 0:
             raise refuse_null("renewers", pos)
-        b_renewers = []
-        append_b = b_renewers.append
-        for _ in range(count_b):
+        list_b_renewers: list[DescribedDelegationTokenRenewer] = []
+        append_b_renewers = list_b_renewers.append
+        for _ in range(count_b_renewers):
             c_principal_type, pos = read_text(buf, pos)
             c_principal_name, pos = read_text(buf, pos)
-            element = DescribedDelegationTokenRenewer(c_principal_type, c_principal_name)
-            append_b(element)
-        element = DescribedDelegationToken(b_principal_type, b_principal_name, "", "", b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, b_token_id, b_hmac, b_renewers)
-        append_a(element)
+            append_b_renewers(DescribedDelegationTokenRenewer(c_principal_type, c_principal_name))
+        b_renewers = list_b_renewers
+        append_a_tokens(DescribedDelegationToken(b_principal_type, b_principal_name, "", "", b_issue_timestamp, b_expiry_timestamp, b_max_timestamp, b_token_id, b_hmac, b_renewers))
+    a_tokens = list_a_tokens
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = DescribeDelegationTokenResponse(a_error_code, a_tokens, a_throttle_time_ms)
-    return value, pos
+    return DescribeDelegationTokenResponse(a_error_code, a_tokens, a_throttle_time_ms), pos
 
 
 def _write_plain(value: DescribeDelegationTokenResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.tokens
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        if item_b.token_requester_principal_type:
+    a_tokens = value.tokens
+    out += _i.pack(len(a_tokens))
+    for item_a_tokens in a_tokens:
+        if item_a_tokens.token_requester_principal_type:
             raise absent("token_requester_principal_type", version)
-        if item_b.token_requester_principal_name:
+        if item_a_tokens.token_requester_principal_name:
             raise absent("token_requester_principal_name", version)
-        value_b = item_b.principal_type
-        write_text(out, value_b)
-        value_b = item_b.principal_name
-        write_text(out, value_b)
-        out += _qqq.pack(item_b.issue_timestamp, item_b.expiry_timestamp, item_b.max_timestamp)
-        value_b = item_b.token_id
-        write_text(out, value_b)
-        value_b = item_b.hmac
-        write_bytes(out, value_b)
-        value_b = item_b.renewers
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.principal_type
-            write_text(out, value_c)
-            value_c = item_c.principal_name
-            write_text(out, value_c)
+        b_principal_type = item_a_tokens.principal_type
+        write_text(out, b_principal_type)
+        b_principal_name = item_a_tokens.principal_name
+        write_text(out, b_principal_name)
+        out += _qqq.pack(item_a_tokens.issue_timestamp, item_a_tokens.expiry_timestamp, item_a_tokens.max_timestamp)
+        b_token_id = item_a_tokens.token_id
+        write_text(out, b_token_id)
+        b_hmac = item_a_tokens.hmac
+        write_bytes(out, b_hmac)
+        b_renewers = item_a_tokens.renewers
+        out += _i.pack(len(b_renewers))
+        for item_b_renewers in b_renewers:
+            c_principal_type = item_b_renewers.principal_type
+            write_text(out, c_principal_type)
+            c_principal_name = item_b_renewers.principal_name
+            write_text(out, c_principal_name)
     out += _i.pack(value.throttle_time_ms)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _t = Struct(">?")
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -59,35 +60,43 @@ class DescribeGroupsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
-        raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            element = buf[pos + 1 : end].decode()
-            pos = end
-        else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
-    a_include_authorized_operations = buf[pos] != 0
+    size = buf[pos]
     pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = DescribeGroupsRequest(a_groups, a_include_authorized_operations)
-    return value, pos
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
+        raise refuse_null("groups", pos)
+    list_a_groups: list[str] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
+        size = buf[pos]
+        if 1 < size < 128:
+            end = pos + size
+            item_a_groups = buf[pos + 1 : end].decode()
+            pos = end
+        elif size == 1:
+            item_a_groups = ""
+            pos += 1
+        else:
+            item_a_groups, pos = read_compact_text(buf, pos)
+        append_a_groups(item_a_groups)
+    a_groups = list_a_groups
+    a_include_authorized_operations, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return DescribeGroupsRequest(a_groups, a_include_authorized_operations), pos
 
 
 def _write_flexible(value: DescribeGroupsRequest, out: bytearray, version: int) -> None:
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        encoded = item_a_groups.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -98,29 +107,29 @@ def _write_flexible(value: DescribeGroupsRequest, out: bytearray, version: int) 
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_groups, pos = read_count(buf, pos)
+    if count_a_groups < 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
-        element, pos = read_text(buf, pos)
-        append_a(element)
+    list_a_groups: list[str] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(count_a_groups):
+        item_a_groups, pos = read_text(buf, pos)
+        append_a_groups(item_a_groups)
+    a_groups = list_a_groups
     if version >= 3:
         a_include_authorized_operations = buf[pos] != 0
         pos += 1
     else:
         a_include_authorized_operations = False
-    value = DescribeGroupsRequest(a_groups, a_include_authorized_operations)
-    return value, pos
+    return DescribeGroupsRequest(a_groups, a_include_authorized_operations), pos
 
 
 def _write_plain(value: DescribeGroupsRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.include_authorized_operations:
         raise absent("include_authorized_operations", version)
-    value_a = value.groups
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        write_text(out, item_b)
+    a_groups = value.groups
+    out += _i.pack(len(a_groups))
+    for item_a_groups in a_groups:
+        write_text(out, item_a_groups)
     if version >= 3:
         out += _t.pack(value.include_authorized_operations)

@@ -13,6 +13,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 
 
@@ -108,22 +110,27 @@ class DescribeGroupsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
+    list_a_groups: list[DescribedGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
+        b_error_message: str | None
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         if version >= 6:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_error_message = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_error_message = ""
+                pos += 1
             elif size == 0:
                 b_error_message = None
                 pos += 1
@@ -132,202 +139,241 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRe
         else:
             b_error_message = None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_state = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_state = ""
+            pos += 1
         else:
             b_group_state, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_protocol_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_protocol_type = ""
+            pos += 1
         else:
             b_protocol_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_protocol_data = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_protocol_data = ""
+            pos += 1
         else:
             b_protocol_data, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("members", pos)
-        b_members = []
-        append_b = b_members.append
-        for _ in range(count_b):
+        list_b_members: list[DescribedGroupMember] = []
+        append_b_members = list_b_members.append
+        for _ in range(size - 1):
+            c_group_instance_id: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_member_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_member_id = ""
+                pos += 1
             else:
                 c_member_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_group_instance_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_group_instance_id = ""
+                pos += 1
             elif size == 0:
                 c_group_instance_id = None
                 pos += 1
             else:
                 c_group_instance_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_client_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_client_id = ""
+                pos += 1
             else:
                 c_client_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_client_host = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_client_host = ""
+                pos += 1
             else:
                 c_client_host, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_member_metadata = buf[pos + 1 : end]
                 pos = end
+            elif size == 1:
+                c_member_metadata = b""
+                pos += 1
             else:
                 c_member_metadata, pos = read_compact_bytes(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_member_assignment = buf[pos + 1 : end]
                 pos = end
+            elif size == 1:
+                c_member_assignment = b""
+                pos += 1
             else:
                 c_member_assignment, pos = read_compact_bytes(buf, pos)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribedGroupMember(c_member_id, c_group_instance_id, c_client_id, c_client_host, c_member_metadata, c_member_assignment)
-            append_b(element)
-        (b_authorized_operations,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_protocol_type, b_protocol_data, b_members, b_authorized_operations)
-        append_a(element)
+            append_b_members(DescribedGroupMember(c_member_id, c_group_instance_id, c_client_id, c_client_host, c_member_metadata, c_member_assignment))
+        b_members = list_b_members
+        b_authorized_operations, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_groups(DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_protocol_type, b_protocol_data, b_members, b_authorized_operations))
+    a_groups = list_a_groups
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeGroupsResponse(a_throttle_time_ms, a_groups)
-    return value, pos
+    return DescribeGroupsResponse(a_throttle_time_ms, a_groups), pos
 
 
 def _write_flexible(value: DescribeGroupsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        if not (version >= 6) and item_b.error_message is not None:
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        if not (version >= 6) and item_a_groups.error_message is not None:
             raise absent("error_message", version)
-        out += _h.pack(item_b.error_code)
+        out += _h.pack(item_a_groups.error_code)
         if version >= 6:
-            value_b = item_b.error_message
-            if value_b is None:
+            b_error_message = item_a_groups.error_message
+            if b_error_message is None:
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+        b_group_id = item_a_groups.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_state
-        encoded = value_b.encode()
+        b_group_state = item_a_groups.group_state
+        encoded = b_group_state.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.protocol_type
-        encoded = value_b.encode()
+        b_protocol_type = item_a_groups.protocol_type
+        encoded = b_protocol_type.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.protocol_data
-        encoded = value_b.encode()
+        b_protocol_data = item_a_groups.protocol_data
+        encoded = b_protocol_data.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.members
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.member_id
-            encoded = value_c.encode()
+        b_members = item_a_groups.members
+        size = len(b_members) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_members in b_members:
+            c_member_id = item_b_members.member_id
+            encoded = c_member_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.group_instance_id
-            if value_c is None:
+            c_group_instance_id = item_b_members.group_instance_id
+            if c_group_instance_id is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_group_instance_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.client_id
-            encoded = value_c.encode()
+            c_client_id = item_b_members.client_id
+            encoded = c_client_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.client_host
-            encoded = value_c.encode()
+            c_client_host = item_b_members.client_host
+            encoded = c_client_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.member_metadata
-            write_compact_bytes(out, value_c)
-            value_c = item_c.member_assignment
-            write_compact_bytes(out, value_c)
+            c_member_metadata = item_b_members.member_metadata
+            write_compact_bytes(out, c_member_metadata)
+            c_member_assignment = item_b_members.member_assignment
+            write_compact_bytes(out, c_member_assignment)
             out.append(0)
-        out += _ix.pack(item_b.authorized_operations)
+        out += _ix.pack(item_a_groups.authorized_operations)
     out.append(0)
 
 
@@ -337,87 +383,83 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRespo
         pos += 4
     else:
         a_throttle_time_ms = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_groups, pos = read_count(buf, pos)
+    if count_a_groups < 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
+    list_a_groups: list[DescribedGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(count_a_groups):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         b_group_id, pos = read_text(buf, pos)
         b_group_state, pos = read_text(buf, pos)
         b_protocol_type, pos = read_text(buf, pos)
         b_protocol_data, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_members, pos = read_count(buf, pos)
+        if count_b_members < 0:
             raise refuse_null("members", pos)
-        b_members = []
-        append_b = b_members.append
-        for _ in range(count_b):
+        list_b_members: list[DescribedGroupMember] = []
+        append_b_members = list_b_members.append
+        for _ in range(count_b_members):
+            c_group_instance_id: str | None
             c_member_id, pos = read_text(buf, pos)
             if version >= 4:
-                if _h.unpack_from(buf, pos)[0] == -1:
-                    c_group_instance_id = None
-                    pos += 2
-                else:
-                    c_group_instance_id, pos = read_text(buf, pos)
+                c_group_instance_id, pos = read_nullable_text(buf, pos)
             else:
                 c_group_instance_id = None
             c_client_id, pos = read_text(buf, pos)
             c_client_host, pos = read_text(buf, pos)
             c_member_metadata, pos = read_bytes(buf, pos)
             c_member_assignment, pos = read_bytes(buf, pos)
-            element = DescribedGroupMember(c_member_id, c_group_instance_id, c_client_id, c_client_host, c_member_metadata, c_member_assignment)
-            append_b(element)
+            append_b_members(DescribedGroupMember(c_member_id, c_group_instance_id, c_client_id, c_client_host, c_member_metadata, c_member_assignment))
+        b_members = list_b_members
         if version >= 3:
             (b_authorized_operations,) = _i.unpack_from(buf, pos)
             pos += 4
         else:
             b_authorized_operations = -2147483648
-        element = DescribedGroup(b_error_code, None, b_group_id, b_group_state, b_protocol_type, b_protocol_data, b_members, b_authorized_operations)
-        append_a(element)
-    value = DescribeGroupsResponse(a_throttle_time_ms, a_groups)
-    return value, pos
+        append_a_groups(DescribedGroup(b_error_code, None, b_group_id, b_group_state, b_protocol_type, b_protocol_data, b_members, b_authorized_operations))
+    a_groups = list_a_groups
+    return DescribeGroupsResponse(a_throttle_time_ms, a_groups), pos
 
 
 def _write_plain(value: DescribeGroupsResponse, out: bytearray, version: int) -> None:
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)
-    value_a = value.groups
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        if item_b.error_message is not None:
+    a_groups = value.groups
+    out += _i.pack(len(a_groups))
+    for item_a_groups in a_groups:
+        if item_a_groups.error_message is not None:
             raise absent("error_message", version)
-        if not (version >= 3) and item_b.authorized_operations != -2147483648:
+        if not (version >= 3) and item_a_groups.authorized_operations != -2147483648:
             raise absent("authorized_operations", version)
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.group_id
-        write_text(out, value_b)
-        value_b = item_b.group_state
-        write_text(out, value_b)
-        value_b = item_b.protocol_type
-        write_text(out, value_b)
-        value_b = item_b.protocol_data
-        write_text(out, value_b)
-        value_b = item_b.members
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.member_id
-            write_text(out, value_c)
+        out += _h.pack(item_a_groups.error_code)
+        b_group_id = item_a_groups.group_id
+        write_text(out, b_group_id)
+        b_group_state = item_a_groups.group_state
+        write_text(out, b_group_state)
+        b_protocol_type = item_a_groups.protocol_type
+        write_text(out, b_protocol_type)
+        b_protocol_data = item_a_groups.protocol_data
+        write_text(out, b_protocol_data)
+        b_members = item_a_groups.members
+        out += _i.pack(len(b_members))
+        for item_b_members in b_members:
+            c_member_id = item_b_members.member_id
+            write_text(out, c_member_id)
             if version >= 4:
-                value_c = item_c.group_instance_id
-                if value_c is None:
+                c_group_instance_id = item_b_members.group_instance_id
+                if c_group_instance_id is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, value_c)
-            value_c = item_c.client_id
-            write_text(out, value_c)
-            value_c = item_c.client_host
-            write_text(out, value_c)
-            value_c = item_c.member_metadata
-            write_bytes(out, value_c)
-            value_c = item_c.member_assignment
-            write_bytes(out, value_c)
+                    write_text(out, c_group_instance_id)
+            c_client_id = item_b_members.client_id
+            write_text(out, c_client_id)
+            c_client_host = item_b_members.client_host
+            write_text(out, c_client_host)
+            c_member_metadata = item_b_members.member_metadata
+            write_bytes(out, c_member_metadata)
+            c_member_assignment = item_b_members.member_assignment
+            write_bytes(out, c_member_assignment)
         if version >= 3:
-            out += _i.pack(item_b.authorized_operations)
+            out += _i.pack(item_a_groups.authorized_operations)

@@ -69,88 +69,105 @@ class DescribeLogDirsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_topics: Sequence[DescribableLogDirTopic] | None
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_topics = None
     else:
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[DescribableLogDirTopic] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_topic = ""
+                pos += 1
             else:
                 b_topic, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribableLogDirTopic(b_topic, b_partitions)
-            append_a(element)
+            append_a_topics(DescribableLogDirTopic(b_topic, b_partitions))
+        a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeLogDirsRequest(a_topics)
-    return value, pos
+    return DescribeLogDirsRequest(a_topics), pos
 
 
 def _write_flexible(value: DescribeLogDirsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    if value_a is None:
+    a_topics = value.topics
+    if a_topics is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.topic
-            encoded = value_b.encode()
+        size = len(a_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topics in a_topics:
+            b_topic = item_a_topics.topic
+            encoded = b_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            b_partitions = item_a_topics.partitions
+            size = len(b_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, b_partitions, "i")
             out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_topics: Sequence[DescribableLogDirTopic] | None
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         a_topics = None
     else:
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[DescribableLogDirTopic] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(count_a_topics):
             b_topic, pos = read_text(buf, pos)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+            count_b_partitions, pos = read_count(buf, pos)
+            if count_b_partitions < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-            element = DescribableLogDirTopic(b_topic, b_partitions)
-            append_a(element)
-    value = DescribeLogDirsRequest(a_topics)
-    return value, pos
+            b_partitions, pos = read_numbers(buf, pos, count_b_partitions, "i", 4)
+            append_a_topics(DescribableLogDirTopic(b_topic, b_partitions))
+        a_topics = list_a_topics
+    return DescribeLogDirsRequest(a_topics), pos
 
 
 def _write_plain(value: DescribeLogDirsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    if value_a is None:
+    a_topics = value.topics
+    if a_topics is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.topic
-            write_text(out, value_b)
-            value_b = item_b.partitions
-            out += _i.pack(len(value_b))
-            write_numbers(out, value_b, "i")
+        out += _i.pack(len(a_topics))
+        for item_a_topics in a_topics:
+            b_topic = item_a_topics.topic
+            write_text(out, b_topic)
+            b_partitions = item_a_topics.partitions
+            out += _i.pack(len(b_partitions))
+            write_numbers(out, b_partitions, "i")

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
 _iqqt = Struct(">iqq?")
+_iqqtB = Struct(">iqq?B")
 _iqqtx = Struct(">iqq?x")
 _qq = Struct(">qq")
 _t = Struct(">?")
@@ -119,54 +121,65 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
         pos += 2
     else:
         a_error_code = 0
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_log_dir = buf[pos + 1 : end].decode()
+    list_a_results: list[DescribeLogDirsResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(size - 1):
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_log_dir = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_log_dir = ""
         else:
-            b_log_dir, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_log_dir, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[DescribeLogDirsTopic] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions = []
-            append_c = c_partitions.append
-            for _ in range(count_c):
-                d_partition_index, d_partition_size, d_offset_lag, d_is_future_key = _iqqt.unpack_from(buf, pos)
-                pos += 21
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = DescribeLogDirsPartition(d_partition_index, d_partition_size, d_offset_lag, d_is_future_key)
-                append_c(element)
+            list_c_partitions: list[DescribeLogDirsPartition] = []
+            append_c_partitions = list_c_partitions.append
+            for _ in range(size - 1):
+                d_partition_index, d_partition_size, d_offset_lag, d_is_future_key, size = _iqqtB.unpack_from(buf, pos)
+                pos += 22
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_partitions(DescribeLogDirsPartition(d_partition_index, d_partition_size, d_offset_lag, d_is_future_key))
+            c_partitions = list_c_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribeLogDirsTopic(c_name, c_partitions)
-            append_b(element)
+            append_b_topics(DescribeLogDirsTopic(c_name, c_partitions))
+        b_topics = list_b_topics
         if version >= 4:
             b_total_bytes, b_usable_bytes = _qq.unpack_from(buf, pos)
             pos += 16
@@ -182,52 +195,63 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeLogDirsResult(b_error_code, b_log_dir, b_topics, b_total_bytes, b_usable_bytes, b_is_cordoned)
-        append_a(element)
+        append_a_results(DescribeLogDirsResult(b_error_code, b_log_dir, b_topics, b_total_bytes, b_usable_bytes, b_is_cordoned))
+    a_results = list_a_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeLogDirsResponse(a_throttle_time_ms, a_error_code, a_results)
-    return value, pos
+    return DescribeLogDirsResponse(a_throttle_time_ms, a_error_code, a_results), pos
 
 
 def _write_flexible(value: DescribeLogDirsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
     if version >= 3:
         out += _h.pack(value.error_code)
-    value_a = value.results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.log_dir
-        encoded = value_b.encode()
+    a_results = value.results
+    size = len(a_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_results in a_results:
+        out += _h.pack(item_a_results.error_code)
+        b_log_dir = item_a_results.log_dir
+        encoded = b_log_dir.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+        b_topics = item_a_results.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            c_name = item_b_topics.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _iqqtx.pack(item_d.partition_index, item_d.partition_size, item_d.offset_lag, item_d.is_future_key)
+            c_partitions = item_b_topics.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_partitions in c_partitions:
+                out += _iqqtx.pack(item_c_partitions.partition_index, item_c_partitions.partition_size, item_c_partitions.offset_lag, item_c_partitions.is_future_key)
             out.append(0)
         if version >= 4:
-            out += _qq.pack(item_b.total_bytes, item_b.usable_bytes)
+            out += _qq.pack(item_a_results.total_bytes, item_a_results.usable_bytes)
         if version >= 5:
-            out += _t.pack(item_b.is_cordoned)
+            out += _t.pack(item_a_results.is_cordoned)
         out.append(0)
     out.append(0)
 
@@ -235,54 +259,53 @@ def _write_flexible(value: DescribeLogDirsResponse, out: bytearray, version: int
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_results, pos = read_count(buf, pos)
+    if count_a_results < 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
+    list_a_results: list[DescribeLogDirsResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(count_a_results):
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
         b_log_dir, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_topics, pos = read_count(buf, pos)
+        if count_b_topics < 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[DescribeLogDirsTopic] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(count_b_topics):
             c_name, pos = read_text(buf, pos)
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            count_c_partitions, pos = read_count(buf, pos)
+            if count_c_partitions < 0:
                 raise refuse_null("partitions", pos)
-            c_partitions = []
-            append_c = c_partitions.append
-            for _ in range(count_c):
+            list_c_partitions: list[DescribeLogDirsPartition] = []
+            append_c_partitions = list_c_partitions.append
+            for _ in range(count_c_partitions):
                 d_partition_index, d_partition_size, d_offset_lag, d_is_future_key = _iqqt.unpack_from(buf, pos)
                 pos += 21
-                element = DescribeLogDirsPartition(d_partition_index, d_partition_size, d_offset_lag, d_is_future_key)
-                append_c(element)
-            element = DescribeLogDirsTopic(c_name, c_partitions)
-            append_b(element)
-        element = DescribeLogDirsResult(b_error_code, b_log_dir, b_topics, -1, -1, False)
-        append_a(element)
-    value = DescribeLogDirsResponse(a_throttle_time_ms, 0, a_results)
-    return value, pos
+                append_c_partitions(DescribeLogDirsPartition(d_partition_index, d_partition_size, d_offset_lag, d_is_future_key))
+            c_partitions = list_c_partitions
+            append_b_topics(DescribeLogDirsTopic(c_name, c_partitions))
+        b_topics = list_b_topics
+        append_a_results(DescribeLogDirsResult(b_error_code, b_log_dir, b_topics, -1, -1, False))
+    a_results = list_a_results
+    return DescribeLogDirsResponse(a_throttle_time_ms, 0, a_results), pos
 
 
 def _write_plain(value: DescribeLogDirsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.results
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.log_dir
-        write_text(out, value_b)
-        value_b = item_b.topics
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            value_c = item_c.name
-            write_text(out, value_c)
-            value_c = item_c.partitions
-            out += _i.pack(len(value_c))
-            for item_d in value_c:
-                out += _iqqt.pack(item_d.partition_index, item_d.partition_size, item_d.offset_lag, item_d.is_future_key)
+    a_results = value.results
+    out += _i.pack(len(a_results))
+    for item_a_results in a_results:
+        out += _h.pack(item_a_results.error_code)
+        b_log_dir = item_a_results.log_dir
+        write_text(out, b_log_dir)
+        b_topics = item_a_results.topics
+        out += _i.pack(len(b_topics))
+        for item_b_topics in b_topics:
+            c_name = item_b_topics.name
+            write_text(out, c_name)
+            c_partitions = item_b_topics.partitions
+            out += _i.pack(len(c_partitions))
+            for item_c_partitions in c_partitions:
+                out += _iqqt.pack(item_c_partitions.partition_index, item_c_partitions.partition_size, item_c_partitions.offset_lag, item_c_partitions.is_future_key)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
-_qiiqiq = Struct(">qiiqiq")
+_ihB = Struct(">ihB")
+_qiiqiqB = Struct(">qiiqiqB")
 _qiiqiqx = Struct(">qiiqiqx")
 
 
@@ -100,105 +102,125 @@ class DescribeProducersResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducersResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicResponse] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_partitions: list[PartitionResponse] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_partition_index, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                c_error_message, pos = read_compact_text(buf, pos - 1)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("active_producers", pos)
-            c_active_producers = []
-            append_c = c_active_producers.append
-            for _ in range(count_c):
-                d_producer_id, d_producer_epoch, d_last_sequence, d_last_timestamp, d_coordinator_epoch, d_current_txn_start_offset = _qiiqiq.unpack_from(buf, pos)
-                pos += 36
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = ProducerState(d_producer_id, d_producer_epoch, d_last_sequence, d_last_timestamp, d_coordinator_epoch, d_current_txn_start_offset)
-                append_c(element)
+            list_c_active_producers: list[ProducerState] = []
+            append_c_active_producers = list_c_active_producers.append
+            for _ in range(size - 1):
+                d_producer_id, d_producer_epoch, d_last_sequence, d_last_timestamp, d_coordinator_epoch, d_current_txn_start_offset, size = _qiiqiqB.unpack_from(buf, pos)
+                pos += 37
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_active_producers(ProducerState(d_producer_id, d_producer_epoch, d_last_sequence, d_last_timestamp, d_coordinator_epoch, d_current_txn_start_offset))
+            c_active_producers = list_c_active_producers
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionResponse(c_partition_index, c_error_code, c_error_message, c_active_producers)
-            append_b(element)
+            append_b_partitions(PartitionResponse(c_partition_index, c_error_code, c_error_message, c_active_producers))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicResponse(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(TopicResponse(b_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeProducersResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+    return DescribeProducersResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_flexible(value: DescribeProducersResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition_index, item_b_partitions.error_code)
+            c_error_message = item_b_partitions.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.active_producers
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _qiiqiqx.pack(item_d.producer_id, item_d.producer_epoch, item_d.last_sequence, item_d.last_timestamp, item_d.coordinator_epoch, item_d.current_txn_start_offset)
+            c_active_producers = item_b_partitions.active_producers
+            size = len(c_active_producers) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_active_producers in c_active_producers:
+                out += _qiiqiqx.pack(item_c_active_producers.producer_id, item_c_active_producers.producer_epoch, item_c_active_producers.last_sequence, item_c_active_producers.last_timestamp, item_c_active_producers.coordinator_epoch, item_c_active_producers.current_txn_start_offset)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
 _iiq = Struct(">iiq")
+_iiqB = Struct(">iiqB")
 _q = Struct(">q")
 _qq = Struct(">qq")
 
@@ -142,14 +144,19 @@ class DescribeQuorumResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumResponse, int]:
+    a_error_message: str | None
+    a_nodes: Sequence[Node]
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
     if version >= 2:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_error_message = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_error_message = ""
+            pos += 1
         elif size == 0:
             a_error_message = None
             pos += 1
@@ -157,33 +164,46 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
             a_error_message, pos = read_compact_text(buf, pos)
     else:
         a_error_message = ""
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
+            pos += 1
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_message: str | None
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
             if version >= 2:
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_error_message = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_error_message = ""
+                    pos += 1
                 elif size == 0:
                     c_error_message = None
                     pos += 1
@@ -191,14 +211,15 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
                     c_error_message, pos = read_compact_text(buf, pos)
             else:
                 c_error_message = ""
-            c_leader_id, c_leader_epoch, c_high_watermark = _iiq.unpack_from(buf, pos)
-            pos += 16
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_leader_id, c_leader_epoch, c_high_watermark, size = _iiqB.unpack_from(buf, pos)
+            pos += 17
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("current_voters", pos)
-            c_current_voters = []
-            append_c = c_current_voters.append
-            for _ in range(count_c):
+            list_c_current_voters: list[ReplicaState] = []
+            append_c_current_voters = list_c_current_voters.append
+            for _ in range(size - 1):
                 (d_replica_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 if version >= 2:
@@ -218,98 +239,108 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeQuorumRe
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = ReplicaState(d_replica_id, d_replica_directory_id, d_log_end_offset, d_last_fetch_timestamp, d_last_caught_up_timestamp)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                append_c_current_voters(ReplicaState(d_replica_id, d_replica_directory_id, d_log_end_offset, d_last_fetch_timestamp, d_last_caught_up_timestamp))
+            c_current_voters = list_c_current_voters
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("observers", pos)
-            c_observers = []
-            append_c = c_observers.append
-            for _ in range(count_c):
-                (d_replica_id,) = _i.unpack_from(buf, pos)
+            list_c_observers: list[ReplicaState] = []
+            append_c_observers = list_c_observers.append
+            for _ in range(size - 1):
+                (e_replica_id,) = _i.unpack_from(buf, pos)
                 pos += 4
                 if version >= 2:
-                    d_replica_directory_id = buf[pos : pos + 16]
+                    e_replica_directory_id = buf[pos : pos + 16]
                     pos += 16
                 else:
-                    d_replica_directory_id = ZERO_UUID
-                (d_log_end_offset,) = _q.unpack_from(buf, pos)
+                    e_replica_directory_id = ZERO_UUID
+                (e_log_end_offset,) = _q.unpack_from(buf, pos)
                 pos += 8
                 if version >= 1:
-                    d_last_fetch_timestamp, d_last_caught_up_timestamp = _qq.unpack_from(buf, pos)
+                    e_last_fetch_timestamp, e_last_caught_up_timestamp = _qq.unpack_from(buf, pos)
                     pos += 16
                 else:
-                    d_last_fetch_timestamp = -1
-                    d_last_caught_up_timestamp = -1
+                    e_last_fetch_timestamp = -1
+                    e_last_caught_up_timestamp = -1
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = ReplicaState(d_replica_id, d_replica_directory_id, d_log_end_offset, d_last_fetch_timestamp, d_last_caught_up_timestamp)
-                append_c(element)
+                append_c_observers(ReplicaState(e_replica_id, e_replica_directory_id, e_log_end_offset, e_last_fetch_timestamp, e_last_caught_up_timestamp))
+            c_observers = list_c_observers
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionData(c_partition_index, c_error_code, c_error_message, c_leader_id, c_leader_epoch, c_high_watermark, c_current_voters, c_observers)
-            append_b(element)
+            append_b_partitions(PartitionData(c_partition_index, c_error_code, c_error_message, c_leader_id, c_leader_epoch, c_high_watermark, c_current_voters, c_observers))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicData(b_topic_name, b_partitions)
-        append_a(element)
+        append_a_topics(TopicData(b_topic_name, b_partitions))
+    a_topics = list_a_topics
     if version >= 2:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("nodes", pos)
-        a_nodes = []
-        append_a = a_nodes.append
-        for _ in range(count_a):
-            (b_node_id,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+        list_a_nodes: list[Node] = []
+        append_a_nodes = list_a_nodes.append
+        for _ in range(size - 1):
+            f_node_id, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("listeners", pos)
-            b_listeners = []
-            append_b = b_listeners.append
-            for _ in range(count_b):
+            list_f_listeners: list[Listener] = []
+            append_f_listeners = list_f_listeners.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    c_name = buf[pos + 1 : end].decode()
+                    g_name = buf[pos + 1 : end].decode()
                     pos = end
-                else:
-                    c_name, pos = read_compact_text(buf, pos)
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    c_host = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    c_host, pos = read_compact_text(buf, pos)
-                (c_port,) = _H.unpack_from(buf, pos)
-                pos += 2
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
+                elif size == 1:
+                    g_name = ""
                     pos += 1
-                element = Listener(c_name, c_host, c_port)
-                append_b(element)
+                else:
+                    g_name, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    g_host = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    g_host = ""
+                    pos += 1
+                else:
+                    g_host, pos = read_compact_text(buf, pos)
+                g_port, size = _HB.unpack_from(buf, pos)
+                pos += 3
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_f_listeners(Listener(g_name, g_host, g_port))
+            f_listeners = list_f_listeners
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = Node(b_node_id, b_listeners)
-            append_a(element)
+            append_a_nodes(Node(f_node_id, f_listeners))
+        a_nodes = list_a_nodes
     else:
         a_nodes = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeQuorumResponse(a_error_code, a_error_message, a_topics, a_nodes)
-    return value, pos
+    return DescribeQuorumResponse(a_error_code, a_error_message, a_topics, a_nodes), pos
 
 
 def _write_flexible(value: DescribeQuorumResponse, out: bytearray, version: int) -> None:
@@ -317,95 +348,119 @@ def _write_flexible(value: DescribeQuorumResponse, out: bytearray, version: int)
         raise absent("nodes", version)
     out += _h.pack(value.error_code)
     if version >= 2:
-        value_a = value.error_message
-        if value_a is None:
+        a_error_message = value.error_message
+        if a_error_message is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_topic_name = item_a_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.error_code)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition_index, item_b_partitions.error_code)
             if version >= 2:
-                value_c = item_c.error_message
-                if value_c is None:
+                c_error_message = item_b_partitions.error_message
+                if c_error_message is None:
                     out.append(0)
                 else:
-                    encoded = value_c.encode()
+                    encoded = c_error_message.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-            out += _iiq.pack(item_c.leader_id, item_c.leader_epoch, item_c.high_watermark)
-            value_c = item_c.current_voters
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                if not (version >= 2) and item_d.replica_directory_id != ZERO_UUID:
+            out += _iiq.pack(item_b_partitions.leader_id, item_b_partitions.leader_epoch, item_b_partitions.high_watermark)
+            c_current_voters = item_b_partitions.current_voters
+            size = len(c_current_voters) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_current_voters in c_current_voters:
+                if not (version >= 2) and item_c_current_voters.replica_directory_id != ZERO_UUID:
                     raise absent("replica_directory_id", version)
-                out += _i.pack(item_d.replica_id)
+                out += _i.pack(item_c_current_voters.replica_id)
                 if version >= 2:
-                    out += item_d.replica_directory_id
-                out += _q.pack(item_d.log_end_offset)
+                    out += item_c_current_voters.replica_directory_id
+                out += _q.pack(item_c_current_voters.log_end_offset)
                 if version >= 1:
-                    out += _qq.pack(item_d.last_fetch_timestamp, item_d.last_caught_up_timestamp)
+                    out += _qq.pack(item_c_current_voters.last_fetch_timestamp, item_c_current_voters.last_caught_up_timestamp)
                 out.append(0)
-            value_c = item_c.observers
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                if not (version >= 2) and item_d.replica_directory_id != ZERO_UUID:
+            c_observers = item_b_partitions.observers
+            size = len(c_observers) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_observers in c_observers:
+                if not (version >= 2) and item_c_observers.replica_directory_id != ZERO_UUID:
                     raise absent("replica_directory_id", version)
-                out += _i.pack(item_d.replica_id)
+                out += _i.pack(item_c_observers.replica_id)
                 if version >= 2:
-                    out += item_d.replica_directory_id
-                out += _q.pack(item_d.log_end_offset)
+                    out += item_c_observers.replica_directory_id
+                out += _q.pack(item_c_observers.log_end_offset)
                 if version >= 1:
-                    out += _qq.pack(item_d.last_fetch_timestamp, item_d.last_caught_up_timestamp)
+                    out += _qq.pack(item_c_observers.last_fetch_timestamp, item_c_observers.last_caught_up_timestamp)
                 out.append(0)
             out.append(0)
         out.append(0)
     if version >= 2:
-        value_a = value.nodes
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            out += _i.pack(item_b.node_id)
-            value_b = item_b.listeners
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.name
-                encoded = value_c.encode()
+        a_nodes = value.nodes
+        size = len(a_nodes) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_nodes in a_nodes:
+            out += _i.pack(item_a_nodes.node_id)
+            f_listeners = item_a_nodes.listeners
+            size = len(f_listeners) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_f_listeners in f_listeners:
+                g_name = item_f_listeners.name
+                encoded = g_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.host
-                encoded = value_c.encode()
+                g_host = item_f_listeners.host
+                encoded = g_host.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _Hx.pack(item_c.port)
+                out += _Hx.pack(item_f_listeners.port)
             out.append(0)
     out.append(0)

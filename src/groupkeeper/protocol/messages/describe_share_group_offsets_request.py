@@ -69,86 +69,113 @@ class DescribeShareGroupOffsetsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
+    list_a_groups: list[DescribeShareGroupOffsetsRequestGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
+        b_topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             b_topics = None
         else:
-            b_topics = []
-            append_b = b_topics.append
-            for _ in range(count_b):
+            list_b_topics: list[DescribeShareGroupOffsetsRequestTopic] = []
+            append_b_topics = list_b_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     c_topic_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_topic_name = ""
+                    pos += 1
                 else:
                     c_topic_name, pos = read_compact_text(buf, pos)
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+                c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = DescribeShareGroupOffsetsRequestTopic(c_topic_name, c_partitions)
-                append_b(element)
+                append_b_topics(DescribeShareGroupOffsetsRequestTopic(c_topic_name, c_partitions))
+            b_topics = list_b_topics
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeShareGroupOffsetsRequestGroup(b_group_id, b_topics)
-        append_a(element)
+        append_a_groups(DescribeShareGroupOffsetsRequestGroup(b_group_id, b_topics))
+    a_groups = list_a_groups
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeShareGroupOffsetsRequest(a_groups)
-    return value, pos
+    return DescribeShareGroupOffsetsRequest(a_groups), pos
 
 
 def _write_flexible(value: DescribeShareGroupOffsetsRequest, out: bytearray, version: int) -> None:
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        b_group_id = item_a_groups.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.topics
-        if value_b is None:
+        b_topics = item_a_groups.topics
+        if b_topics is None:
             out.append(0)
         else:
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.topic_name
-                encoded = value_c.encode()
+            size = len(b_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_topics in b_topics:
+                c_topic_name = item_b_topics.topic_name
+                encoded = c_topic_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.partitions
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+                c_partitions = item_b_topics.partitions
+                size = len(c_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_partitions, "i")
                 out.append(0)
         out.append(0)
     out.append(0)

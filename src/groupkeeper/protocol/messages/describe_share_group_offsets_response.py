@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _iqi = Struct(">iqi")
 _q = Struct(">q")
+_uB = Struct(">16sB")
 
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
@@ -103,42 +106,55 @@ class DescribeShareGroupOffsetsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
+    list_a_groups: list[DescribeShareGroupOffsetsResponseGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
+        b_error_message: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[DescribeShareGroupOffsetsResponseTopic] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_topic_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_topic_name = ""
+                pos += 1
             else:
                 c_topic_name, pos = read_compact_text(buf, pos)
-            c_topic_id = buf[pos : pos + 16]
-            pos += 16
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_topic_id, size = _uB.unpack_from(buf, pos)
+            pos += 17
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions = []
-            append_c = c_partitions.append
-            for _ in range(count_c):
+            list_c_partitions: list[DescribeShareGroupOffsetsResponsePartition] = []
+            append_c_partitions = list_c_partitions.append
+            for _ in range(size - 1):
+                d_error_message: str | None
                 d_partition_index, d_start_offset, d_leader_epoch = _iqi.unpack_from(buf, pos)
                 pos += 16
                 if version >= 1:
@@ -146,93 +162,104 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
                     pos += 8
                 else:
                     d_lag = -1
-                (d_error_code,) = _h.unpack_from(buf, pos)
-                pos += 2
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    d_error_message = buf[pos + 1 : end].decode()
+                d_error_code, size = _hB.unpack_from(buf, pos)
+                pos += 3
+                if 1 < size < 128:
+                    end = pos + size - 1
+                    d_error_message = buf[pos : end].decode()
                     pos = end
+                elif size == 1:
+                    d_error_message = ""
                 elif size == 0:
                     d_error_message = None
-                    pos += 1
                 else:
-                    d_error_message, pos = read_compact_text(buf, pos)
+                    d_error_message, pos = read_compact_text(buf, pos - 1)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = DescribeShareGroupOffsetsResponsePartition(d_partition_index, d_start_offset, d_leader_epoch, d_lag, d_error_code, d_error_message)
-                append_c(element)
+                append_c_partitions(DescribeShareGroupOffsetsResponsePartition(d_partition_index, d_start_offset, d_leader_epoch, d_lag, d_error_code, d_error_message))
+            c_partitions = list_c_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribeShareGroupOffsetsResponseTopic(c_topic_name, c_topic_id, c_partitions)
-            append_b(element)
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+            append_b_topics(DescribeShareGroupOffsetsResponseTopic(c_topic_name, c_topic_id, c_partitions))
+        b_topics = list_b_topics
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
+            b_error_message, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeShareGroupOffsetsResponseGroup(b_group_id, b_topics, b_error_code, b_error_message)
-        append_a(element)
+        append_a_groups(DescribeShareGroupOffsetsResponseGroup(b_group_id, b_topics, b_error_code, b_error_message))
+    a_groups = list_a_groups
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeShareGroupOffsetsResponse(a_throttle_time_ms, a_groups)
-    return value, pos
+    return DescribeShareGroupOffsetsResponse(a_throttle_time_ms, a_groups), pos
 
 
 def _write_flexible(value: DescribeShareGroupOffsetsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        b_group_id = item_a_groups.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.topic_name
-            encoded = value_c.encode()
+        b_topics = item_a_groups.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            c_topic_name = item_b_topics.topic_name
+            encoded = c_topic_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += item_c.topic_id
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _iqi.pack(item_d.partition_index, item_d.start_offset, item_d.leader_epoch)
+            out += item_b_topics.topic_id
+            c_partitions = item_b_topics.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_partitions in c_partitions:
+                out += _iqi.pack(item_c_partitions.partition_index, item_c_partitions.start_offset, item_c_partitions.leader_epoch)
                 if version >= 1:
-                    out += _q.pack(item_d.lag)
-                out += _h.pack(item_d.error_code)
-                value_d = item_d.error_message
-                if value_d is None:
+                    out += _q.pack(item_c_partitions.lag)
+                out += _h.pack(item_c_partitions.error_code)
+                d_error_message = item_c_partitions.error_message
+                if d_error_message is None:
                     out.append(0)
                 else:
-                    encoded = value_d.encode()
+                    encoded = d_error_message.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -241,12 +268,12 @@ def _write_flexible(value: DescribeShareGroupOffsetsResponse, out: bytearray, ve
                     out += encoded
                 out.append(0)
             out.append(0)
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+        out += _h.pack(item_a_groups.error_code)
+        b_error_message = item_a_groups.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

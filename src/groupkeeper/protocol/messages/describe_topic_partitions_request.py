@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 
 
@@ -74,25 +75,32 @@ class DescribeTopicPartitionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPartitionsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_cursor: Cursor | None
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicRequest] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicRequest(b_name)
-        append_a(element)
+        append_a_topics(TopicRequest(b_name))
+    a_topics = list_a_topics
     (a_response_partition_limit,) = _i.unpack_from(buf, pos)
     pos += 4
     if buf[pos] > 127:
@@ -101,33 +109,37 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
     else:
         pos += 1
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_topic_name = buf[pos + 1 : end].decode()
+            c_topic_name = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_topic_name, pos = read_compact_text(buf, pos)
-        (b_partition_index,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
+        elif size == 1:
+            c_topic_name = ""
             pos += 1
-        a_cursor = Cursor(b_topic_name, b_partition_index)
+        else:
+            c_topic_name, pos = read_compact_text(buf, pos)
+        c_partition_index, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        a_cursor = Cursor(c_topic_name, c_partition_index)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeTopicPartitionsRequest(a_topics, a_response_partition_limit, a_cursor)
-    return value, pos
+    return DescribeTopicPartitionsRequest(a_topics, a_response_partition_limit, a_cursor), pos
 
 
 def _write_flexible(value: DescribeTopicPartitionsRequest, out: bytearray, version: int) -> None:
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -136,18 +148,18 @@ def _write_flexible(value: DescribeTopicPartitionsRequest, out: bytearray, versi
         out += encoded
         out.append(0)
     out += _i.pack(value.response_partition_limit)
-    value_a = value.cursor
-    if value_a is None:
+    a_cursor = value.cursor
+    if a_cursor is None:
         out.append(255)
     else:
         out.append(1)
-        value_b = value_a.topic_name
-        encoded = value_b.encode()
+        c_topic_name = a_cursor.topic_name
+        encoded = c_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ix.pack(value_a.partition_index)
+        out += _ix.pack(a_cursor.partition_index)
     out.append(0)

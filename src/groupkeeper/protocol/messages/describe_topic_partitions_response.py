@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _hiii = Struct(">hiii")
+_hiiiB = Struct(">hiiiB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 _ut = Struct(">16s?")
+_utB = Struct(">16s?B")
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
@@ -116,156 +120,201 @@ class DescribeTopicPartitionsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPartitionsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_next_cursor: Cursor | None
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_name = buf[pos + 1 : end].decode()
+    list_a_topics: list[DescribeTopicPartitionsResponseTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_name: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
         elif size == 0:
             b_name = None
-            pos += 1
         else:
-            b_name, pos = read_compact_text(buf, pos)
-        b_topic_id, b_is_internal = _ut.unpack_from(buf, pos)
-        pos += 17
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_name, pos = read_compact_text(buf, pos - 1)
+        b_topic_id, b_is_internal, size = _utB.unpack_from(buf, pos)
+        pos += 18
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_error_code, c_partition_index, c_leader_id, c_leader_epoch = _hiii.unpack_from(buf, pos)
-            pos += 14
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[DescribeTopicPartitionsResponsePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_eligible_leader_replicas: Sequence[int] | None
+            c_last_known_elr: Sequence[int] | None
+            c_error_code, c_partition_index, c_leader_id, c_leader_epoch, size = _hiiiB.unpack_from(buf, pos)
+            pos += 15
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("replica_nodes", pos)
-            c_replica_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_replica_nodes, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("isr_nodes", pos)
-            c_isr_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_isr_nodes, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 c_eligible_leader_replicas = None
             else:
-                c_eligible_leader_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                c_eligible_leader_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 c_last_known_elr = None
             else:
-                c_last_known_elr, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                c_last_known_elr, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("offline_replicas", pos)
-            c_offline_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_offline_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = DescribeTopicPartitionsResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_eligible_leader_replicas, c_last_known_elr, c_offline_replicas)
-            append_b(element)
-        (b_topic_authorized_operations,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = DescribeTopicPartitionsResponseTopic(b_error_code, b_name, b_topic_id, b_is_internal, b_partitions, b_topic_authorized_operations)
-        append_a(element)
+            append_b_partitions(DescribeTopicPartitionsResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_eligible_leader_replicas, c_last_known_elr, c_offline_replicas))
+        b_partitions = list_b_partitions
+        b_topic_authorized_operations, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_topics(DescribeTopicPartitionsResponseTopic(b_error_code, b_name, b_topic_id, b_is_internal, b_partitions, b_topic_authorized_operations))
+    a_topics = list_a_topics
     if buf[pos] > 127:
         a_next_cursor = None
         pos += 1
     else:
         pos += 1
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_topic_name = buf[pos + 1 : end].decode()
+            d_topic_name = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_topic_name, pos = read_compact_text(buf, pos)
-        (b_partition_index,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
+        elif size == 1:
+            d_topic_name = ""
             pos += 1
-        a_next_cursor = Cursor(b_topic_name, b_partition_index)
+        else:
+            d_topic_name, pos = read_compact_text(buf, pos)
+        d_partition_index, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        a_next_cursor = Cursor(d_topic_name, d_partition_index)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeTopicPartitionsResponse(a_throttle_time_ms, a_topics, a_next_cursor)
-    return value, pos
+    return DescribeTopicPartitionsResponse(a_throttle_time_ms, a_topics, a_next_cursor), pos
 
 
 def _write_flexible(value: DescribeTopicPartitionsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.name
-        if value_b is None:
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += _h.pack(item_a_topics.error_code)
+        b_name = item_a_topics.name
+        if b_name is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _ut.pack(item_b.topic_id, item_b.is_internal)
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _hiii.pack(item_c.error_code, item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
-            value_c = item_c.replica_nodes
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            value_c = item_c.isr_nodes
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            value_c = item_c.eligible_leader_replicas
-            if value_c is None:
+        out += _ut.pack(item_a_topics.topic_id, item_a_topics.is_internal)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _hiii.pack(item_b_partitions.error_code, item_b_partitions.partition_index, item_b_partitions.leader_id, item_b_partitions.leader_epoch)
+            c_replica_nodes = item_b_partitions.replica_nodes
+            size = len(c_replica_nodes) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_replica_nodes, "i")
+            c_isr_nodes = item_b_partitions.isr_nodes
+            size = len(c_isr_nodes) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_isr_nodes, "i")
+            c_eligible_leader_replicas = item_b_partitions.eligible_leader_replicas
+            if c_eligible_leader_replicas is None:
                 out.append(0)
             else:
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
-            value_c = item_c.last_known_elr
-            if value_c is None:
+                size = len(c_eligible_leader_replicas) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_eligible_leader_replicas, "i")
+            c_last_known_elr = item_b_partitions.last_known_elr
+            if c_last_known_elr is None:
                 out.append(0)
             else:
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
-            value_c = item_c.offline_replicas
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+                size = len(c_last_known_elr) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, c_last_known_elr, "i")
+            c_offline_replicas = item_b_partitions.offline_replicas
+            size = len(c_offline_replicas) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_offline_replicas, "i")
             out.append(0)
-        out += _ix.pack(item_b.topic_authorized_operations)
-    value_a = value.next_cursor
-    if value_a is None:
+        out += _ix.pack(item_a_topics.topic_authorized_operations)
+    a_next_cursor = value.next_cursor
+    if a_next_cursor is None:
         out.append(255)
     else:
         out.append(1)
-        value_b = value_a.topic_name
-        encoded = value_b.encode()
+        d_topic_name = a_next_cursor.topic_name
+        encoded = d_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ix.pack(value_a.partition_index)
+        out += _ix.pack(a_next_cursor.partition_index)
     out.append(0)

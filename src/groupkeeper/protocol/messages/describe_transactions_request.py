@@ -42,33 +42,43 @@ class DescribeTransactionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransactionsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("transactional_ids", pos)
-    a_transactional_ids = []
-    append_a = a_transactional_ids.append
-    for _ in range(count_a):
+    list_a_transactional_ids: list[str] = []
+    append_a_transactional_ids = list_a_transactional_ids.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_transactional_ids = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_transactional_ids = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
+            item_a_transactional_ids, pos = read_compact_text(buf, pos)
+        append_a_transactional_ids(item_a_transactional_ids)
+    a_transactional_ids = list_a_transactional_ids
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeTransactionsRequest(a_transactional_ids)
-    return value, pos
+    return DescribeTransactionsRequest(a_transactional_ids), pos
 
 
 def _write_flexible(value: DescribeTransactionsRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_ids
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_transactional_ids = value.transactional_ids
+    size = len(a_transactional_ids) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_transactional_ids in a_transactional_ids:
+        encoded = item_a_transactional_ids.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _iqqh = Struct(">iqqh")
+_iqqhB = Struct(">iqqhB")
 
 
 class TopicData(Message):
@@ -89,106 +92,129 @@ class DescribeTransactionsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTransactionsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("transaction_states", pos)
-    a_transaction_states = []
-    append_a = a_transaction_states.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_transactional_id = buf[pos + 1 : end].decode()
+    list_a_transaction_states: list[TransactionState] = []
+    append_a_transaction_states = list_a_transaction_states.append
+    for _ in range(size - 1):
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_transactional_id = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_transactional_id = ""
         else:
-            b_transactional_id, pos = read_compact_text(buf, pos)
+            b_transactional_id, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_transaction_state = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_transaction_state = ""
+            pos += 1
         else:
             b_transaction_state, pos = read_compact_text(buf, pos)
-        b_transaction_timeout_ms, b_transaction_start_time_ms, b_producer_id, b_producer_epoch = _iqqh.unpack_from(buf, pos)
-        pos += 22
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        b_transaction_timeout_ms, b_transaction_start_time_ms, b_producer_id, b_producer_epoch, size = _iqqhB.unpack_from(buf, pos)
+        pos += 23
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[TopicData] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_topic = ""
+                pos += 1
             else:
                 c_topic, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicData(c_topic, c_partitions)
-            append_b(element)
+            append_b_topics(TopicData(c_topic, c_partitions))
+        b_topics = list_b_topics
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TransactionState(b_error_code, b_transactional_id, b_transaction_state, b_transaction_timeout_ms, b_transaction_start_time_ms, b_producer_id, b_producer_epoch, b_topics)
-        append_a(element)
+        append_a_transaction_states(TransactionState(b_error_code, b_transactional_id, b_transaction_state, b_transaction_timeout_ms, b_transaction_start_time_ms, b_producer_id, b_producer_epoch, b_topics))
+    a_transaction_states = list_a_transaction_states
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeTransactionsResponse(a_throttle_time_ms, a_transaction_states)
-    return value, pos
+    return DescribeTransactionsResponse(a_throttle_time_ms, a_transaction_states), pos
 
 
 def _write_flexible(value: DescribeTransactionsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.transaction_states
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.transactional_id
-        encoded = value_b.encode()
+    a_transaction_states = value.transaction_states
+    size = len(a_transaction_states) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_transaction_states in a_transaction_states:
+        out += _h.pack(item_a_transaction_states.error_code)
+        b_transactional_id = item_a_transaction_states.transactional_id
+        encoded = b_transactional_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.transaction_state
-        encoded = value_b.encode()
+        b_transaction_state = item_a_transaction_states.transaction_state
+        encoded = b_transaction_state.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _iqqh.pack(item_b.transaction_timeout_ms, item_b.transaction_start_time_ms, item_b.producer_id, item_b.producer_epoch)
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.topic
-            encoded = value_c.encode()
+        out += _iqqh.pack(item_a_transaction_states.transaction_timeout_ms, item_a_transaction_states.transaction_start_time_ms, item_a_transaction_states.producer_id, item_a_transaction_states.producer_epoch)
+        b_topics = item_a_transaction_states.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            c_topic = item_b_topics.topic
+            encoded = c_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+            c_partitions = item_b_topics.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_partitions, "i")
             out.append(0)
         out.append(0)
     out.append(0)

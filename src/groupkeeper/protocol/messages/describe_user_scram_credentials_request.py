@@ -52,43 +52,53 @@ class DescribeUserScramCredentialsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScramCredentialsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_users: Sequence[UserName] | None
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_users = None
     else:
-        a_users = []
-        append_a = a_users.append
-        for _ in range(count_a):
+        list_a_users: list[UserName] = []
+        append_a_users = list_a_users.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             else:
                 b_name, pos = read_compact_text(buf, pos)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = UserName(b_name)
-            append_a(element)
+            append_a_users(UserName(b_name))
+        a_users = list_a_users
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeUserScramCredentialsRequest(a_users)
-    return value, pos
+    return DescribeUserScramCredentialsRequest(a_users), pos
 
 
 def _write_flexible(value: DescribeUserScramCredentialsRequest, out: bytearray, version: int) -> None:
-    value_a = value.users
-    if value_a is None:
+    a_users = value.users
+    if a_users is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        size = len(a_users) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_users in a_users:
+            b_name = item_a_users.name
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_bi = Struct(">bi")
+_biB = Struct(">biB")
 _bix = Struct(">bix")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class CredentialInfo(Message):
@@ -84,110 +86,126 @@ class DescribeUserScramCredentialsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScramCredentialsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("results", pos)
-    a_results = []
-    append_a = a_results.append
-    for _ in range(count_a):
+    list_a_results: list[DescribeUserScramCredentialsResult] = []
+    append_a_results = list_a_results.append
+    for _ in range(size - 1):
+        b_error_message: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_user = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_user, pos = read_compact_text(buf, pos)
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
-            pos = end
-        elif size == 0:
-            b_error_message = None
+        elif size == 1:
+            b_user = ""
             pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_user, pos = read_compact_text(buf, pos)
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
+            pos = end
+        elif size == 1:
+            b_error_message = ""
+        elif size == 0:
+            b_error_message = None
+        else:
+            b_error_message, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("credential_infos", pos)
-        b_credential_infos = []
-        append_b = b_credential_infos.append
-        for _ in range(count_b):
-            c_mechanism, c_iterations = _bi.unpack_from(buf, pos)
-            pos += 5
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = CredentialInfo(c_mechanism, c_iterations)
-            append_b(element)
+        list_b_credential_infos: list[CredentialInfo] = []
+        append_b_credential_infos = list_b_credential_infos.append
+        for _ in range(size - 1):
+            c_mechanism, c_iterations, size = _biB.unpack_from(buf, pos)
+            pos += 6
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_credential_infos(CredentialInfo(c_mechanism, c_iterations))
+        b_credential_infos = list_b_credential_infos
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = DescribeUserScramCredentialsResult(b_user, b_error_code, b_error_message, b_credential_infos)
-        append_a(element)
+        append_a_results(DescribeUserScramCredentialsResult(b_user, b_error_code, b_error_message, b_credential_infos))
+    a_results = list_a_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = DescribeUserScramCredentialsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_results)
-    return value, pos
+    return DescribeUserScramCredentialsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_results), pos
 
 
 def _write_flexible(value: DescribeUserScramCredentialsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.user
-        encoded = value_b.encode()
+    a_results = value.results
+    size = len(a_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_results in a_results:
+        b_user = item_a_results.user
+        encoded = b_user.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+        out += _h.pack(item_a_results.error_code)
+        b_error_message = item_a_results.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.credential_infos
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _bix.pack(item_c.mechanism, item_c.iterations)
+        b_credential_infos = item_a_results.credential_infos
+        size = len(b_credential_infos) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_credential_infos in b_credential_infos:
+            out += _bix.pack(item_b_credential_infos.mechanism, item_b_credential_infos.iterations)
         out.append(0)
     out.append(0)

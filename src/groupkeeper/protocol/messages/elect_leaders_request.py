@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 
 
@@ -76,89 +78,102 @@ class ElectLeadersRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRequest, int]:
-    (a_election_type,) = _b.unpack_from(buf, pos)
-    pos += 1
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_topic_partitions: Sequence[TopicPartitions] | None
+    a_election_type, size = _bB.unpack_from(buf, pos)
+    pos += 2
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_topic_partitions = None
     else:
-        a_topic_partitions = []
-        append_a = a_topic_partitions.append
-        for _ in range(count_a):
+        list_a_topic_partitions: list[TopicPartitions] = []
+        append_a_topic_partitions = list_a_topic_partitions.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_topic = ""
+                pos += 1
             else:
                 b_topic, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicPartitions(b_topic, b_partitions)
-            append_a(element)
-    (a_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = ElectLeadersRequest(a_election_type, a_topic_partitions, a_timeout_ms)
-    return value, pos
+            append_a_topic_partitions(TopicPartitions(b_topic, b_partitions))
+        a_topic_partitions = list_a_topic_partitions
+    a_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return ElectLeadersRequest(a_election_type, a_topic_partitions, a_timeout_ms), pos
 
 
 def _write_flexible(value: ElectLeadersRequest, out: bytearray, version: int) -> None:
     out += _b.pack(value.election_type)
-    value_a = value.topic_partitions
-    if value_a is None:
+    a_topic_partitions = value.topic_partitions
+    if a_topic_partitions is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.topic
-            encoded = value_b.encode()
+        size = len(a_topic_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topic_partitions in a_topic_partitions:
+            b_topic = item_a_topic_partitions.topic
+            encoded = b_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            b_partitions = item_a_topic_partitions.partitions
+            size = len(b_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, b_partitions, "i")
             out.append(0)
     out += _ix.pack(value.timeout_ms)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRequest, int]:
+    a_topic_partitions: Sequence[TopicPartitions] | None
     if version >= 1:
         (a_election_type,) = _b.unpack_from(buf, pos)
         pos += 1
     else:
         a_election_type = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topic_partitions, pos = read_count(buf, pos)
+    if count_a_topic_partitions < 0:
         a_topic_partitions = None
     else:
-        a_topic_partitions = []
-        append_a = a_topic_partitions.append
-        for _ in range(count_a):
+        list_a_topic_partitions: list[TopicPartitions] = []
+        append_a_topic_partitions = list_a_topic_partitions.append
+        for _ in range(count_a_topic_partitions):
             b_topic, pos = read_text(buf, pos)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+            count_b_partitions, pos = read_count(buf, pos)
+            if count_b_partitions < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-            element = TopicPartitions(b_topic, b_partitions)
-            append_a(element)
+            b_partitions, pos = read_numbers(buf, pos, count_b_partitions, "i", 4)
+            append_a_topic_partitions(TopicPartitions(b_topic, b_partitions))
+        a_topic_partitions = list_a_topic_partitions
     (a_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = ElectLeadersRequest(a_election_type, a_topic_partitions, a_timeout_ms)
-    return value, pos
+    return ElectLeadersRequest(a_election_type, a_topic_partitions, a_timeout_ms), pos
 
 
 def _write_plain(value: ElectLeadersRequest, out: bytearray, version: int) -> None:
@@ -166,15 +181,15 @@ def _write_plain(value: ElectLeadersRequest, out: bytearray, version: int) -> No
         raise absent("election_type", version)
     if version >= 1:
         out += _b.pack(value.election_type)
-    value_a = value.topic_partitions
-    if value_a is None:
+    a_topic_partitions = value.topic_partitions
+    if a_topic_partitions is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.topic
-            write_text(out, value_b)
-            value_b = item_b.partitions
-            out += _i.pack(len(value_b))
-            write_numbers(out, value_b, "i")
+        out += _i.pack(len(a_topic_partitions))
+        for item_a_topic_partitions in a_topic_partitions:
+            b_topic = item_a_topic_partitions.topic
+            write_text(out, b_topic)
+            b_partitions = item_a_topic_partitions.partitions
+            out += _i.pack(len(b_partitions))
+            write_numbers(out, b_partitions, "i")
     out += _i.pack(value.timeout_ms)

@@ -11,6 +11,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _h = Struct(">h")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class PartitionResult(Message):
@@ -88,81 +90,96 @@ class ElectLeadersResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("replica_election_results", pos)
-    a_replica_election_results = []
-    append_a = a_replica_election_results.append
-    for _ in range(count_a):
+    list_a_replica_election_results: list[ReplicaElectionResult] = []
+    append_a_replica_election_results = list_a_replica_election_results.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic = ""
+            pos += 1
         else:
             b_topic, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partition_result", pos)
-        b_partition_result = []
-        append_b = b_partition_result.append
-        for _ in range(count_b):
-            c_partition_id, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_partition_result: list[PartitionResult] = []
+        append_b_partition_result = list_b_partition_result.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_partition_id, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
+                c_error_message, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionResult(c_partition_id, c_error_code, c_error_message)
-            append_b(element)
+            append_b_partition_result(PartitionResult(c_partition_id, c_error_code, c_error_message))
+        b_partition_result = list_b_partition_result
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ReplicaElectionResult(b_topic, b_partition_result)
-        append_a(element)
+        append_a_replica_election_results(ReplicaElectionResult(b_topic, b_partition_result))
+    a_replica_election_results = list_a_replica_election_results
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ElectLeadersResponse(a_throttle_time_ms, a_error_code, a_replica_election_results)
-    return value, pos
+    return ElectLeadersResponse(a_throttle_time_ms, a_error_code, a_replica_election_results), pos
 
 
 def _write_flexible(value: ElectLeadersResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.replica_election_results
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic
-        encoded = value_b.encode()
+    a_replica_election_results = value.replica_election_results
+    size = len(a_replica_election_results) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_replica_election_results in a_replica_election_results:
+        b_topic = item_a_replica_election_results.topic
+        encoded = b_topic.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partition_result
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_id, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+        b_partition_result = item_a_replica_election_results.partition_result
+        size = len(b_partition_result) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partition_result in b_partition_result:
+            out += _ih.pack(item_b_partition_result.partition_id, item_b_partition_result.error_code)
+            c_error_message = item_b_partition_result.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -182,32 +199,28 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRespons
         pos += 2
     else:
         a_error_code = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_replica_election_results, pos = read_count(buf, pos)
+    if count_a_replica_election_results < 0:
         raise refuse_null("replica_election_results", pos)
-    a_replica_election_results = []
-    append_a = a_replica_election_results.append
-    for _ in range(count_a):
+    list_a_replica_election_results: list[ReplicaElectionResult] = []
+    append_a_replica_election_results = list_a_replica_election_results.append
+    for _ in range(count_a_replica_election_results):
         b_topic, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partition_result, pos = read_count(buf, pos)
+        if count_b_partition_result < 0:
             raise refuse_null("partition_result", pos)
-        b_partition_result = []
-        append_b = b_partition_result.append
-        for _ in range(count_b):
+        list_b_partition_result: list[PartitionResult] = []
+        append_b_partition_result = list_b_partition_result.append
+        for _ in range(count_b_partition_result):
+            c_error_message: str | None
             c_partition_id, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_error_message = None
-                pos += 2
-            else:
-                c_error_message, pos = read_text(buf, pos)
-            element = PartitionResult(c_partition_id, c_error_code, c_error_message)
-            append_b(element)
-        element = ReplicaElectionResult(b_topic, b_partition_result)
-        append_a(element)
-    value = ElectLeadersResponse(a_throttle_time_ms, a_error_code, a_replica_election_results)
-    return value, pos
+            c_error_message, pos = read_nullable_text(buf, pos)
+            append_b_partition_result(PartitionResult(c_partition_id, c_error_code, c_error_message))
+        b_partition_result = list_b_partition_result
+        append_a_replica_election_results(ReplicaElectionResult(b_topic, b_partition_result))
+    a_replica_election_results = list_a_replica_election_results
+    return ElectLeadersResponse(a_throttle_time_ms, a_error_code, a_replica_election_results), pos
 
 
 def _write_plain(value: ElectLeadersResponse, out: bytearray, version: int) -> None:
@@ -216,17 +229,17 @@ def _write_plain(value: ElectLeadersResponse, out: bytearray, version: int) -> N
     out += _i.pack(value.throttle_time_ms)
     if version >= 1:
         out += _h.pack(value.error_code)
-    value_a = value.replica_election_results
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.topic
-        write_text(out, value_b)
-        value_b = item_b.partition_result
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_id, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+    a_replica_election_results = value.replica_election_results
+    out += _i.pack(len(a_replica_election_results))
+    for item_a_replica_election_results in a_replica_election_results:
+        b_topic = item_a_replica_election_results.topic
+        write_text(out, b_topic)
+        b_partition_result = item_a_replica_election_results.partition_result
+        out += _i.pack(len(b_partition_result))
+        for item_b_partition_result in b_partition_result:
+            out += _ih.pack(item_b_partition_result.partition_id, item_b_partition_result.error_code)
+            c_error_message = item_b_partition_result.error_message
+            if c_error_message is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
+                write_text(out, c_error_message)

@@ -11,6 +11,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_numbers,
     read_text,
     refuse_null,
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
-_h = Struct(">h")
 _i = Struct(">i")
 _iii = Struct(">iii")
-_iu = Struct(">i16s")
+_iiiB = Struct(">iiiB")
+_iuB = Struct(">i16sB")
 _iux = Struct(">i16sx")
 
 
@@ -124,203 +125,233 @@ class EndQuorumEpochRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRequest, int]:
+    a_cluster_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_cluster_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
+        pos += 1
     elif size == 0:
         a_cluster_id = None
         pos += 1
     else:
         a_cluster_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
+            pos += 1
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_leader_id, c_leader_epoch = _iii.unpack_from(buf, pos)
-            pos += 12
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_leader_id, c_leader_epoch, size = _iiiB.unpack_from(buf, pos)
+            pos += 13
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("preferred_candidates", pos)
-            c_preferred_candidates = []
-            append_c = c_preferred_candidates.append
-            for _ in range(count_c):
-                d_candidate_id, d_candidate_directory_id = _iu.unpack_from(buf, pos)
-                pos += 20
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = ReplicaInfo(d_candidate_id, d_candidate_directory_id)
-                append_c(element)
+            list_c_preferred_candidates: list[ReplicaInfo] = []
+            append_c_preferred_candidates = list_c_preferred_candidates.append
+            for _ in range(size - 1):
+                d_candidate_id, d_candidate_directory_id, size = _iuB.unpack_from(buf, pos)
+                pos += 21
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_preferred_candidates(ReplicaInfo(d_candidate_id, d_candidate_directory_id))
+            c_preferred_candidates = list_c_preferred_candidates
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionData(c_partition_index, c_leader_id, c_leader_epoch, (), c_preferred_candidates)
-            append_b(element)
+            append_b_partitions(PartitionData(c_partition_index, c_leader_id, c_leader_epoch, (), c_preferred_candidates))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicData(b_topic_name, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_topics(TopicData(b_topic_name, b_partitions))
+    a_topics = list_a_topics
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("leader_endpoints", pos)
-    a_leader_endpoints = []
-    append_a = a_leader_endpoints.append
-    for _ in range(count_a):
+    list_a_leader_endpoints: list[LeaderEndpoint] = []
+    append_a_leader_endpoints = list_a_leader_endpoints.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_name = buf[pos + 1 : end].decode()
+            e_name = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_name, pos = read_compact_text(buf, pos)
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_host = buf[pos + 1 : end].decode()
-            pos = end
-        else:
-            b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _H.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
+        elif size == 1:
+            e_name = ""
             pos += 1
-        element = LeaderEndpoint(b_name, b_host, b_port)
-        append_a(element)
+        else:
+            e_name, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        if 1 < size < 128:
+            end = pos + size
+            e_host = buf[pos + 1 : end].decode()
+            pos = end
+        elif size == 1:
+            e_host = ""
+            pos += 1
+        else:
+            e_host, pos = read_compact_text(buf, pos)
+        e_port, size = _HB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_leader_endpoints(LeaderEndpoint(e_name, e_host, e_port))
+    a_leader_endpoints = list_a_leader_endpoints
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = EndQuorumEpochRequest(a_cluster_id, a_topics, a_leader_endpoints)
-    return value, pos
+    return EndQuorumEpochRequest(a_cluster_id, a_topics, a_leader_endpoints), pos
 
 
 def _write_flexible(value: EndQuorumEpochRequest, out: bytearray, version: int) -> None:
-    value_a = value.cluster_id
-    if value_a is None:
+    a_cluster_id = value.cluster_id
+    if a_cluster_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_cluster_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_topic_name = item_a_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iii.pack(item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
-            value_c = item_c.preferred_candidates
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _iux.pack(item_d.candidate_id, item_d.candidate_directory_id)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iii.pack(item_b_partitions.partition_index, item_b_partitions.leader_id, item_b_partitions.leader_epoch)
+            c_preferred_candidates = item_b_partitions.preferred_candidates
+            size = len(c_preferred_candidates) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_preferred_candidates in c_preferred_candidates:
+                out += _iux.pack(item_c_preferred_candidates.candidate_id, item_c_preferred_candidates.candidate_directory_id)
             out.append(0)
         out.append(0)
-    value_a = value.leader_endpoints
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_leader_endpoints = value.leader_endpoints
+    size = len(a_leader_endpoints) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_leader_endpoints in a_leader_endpoints:
+        e_name = item_a_leader_endpoints.name
+        encoded = e_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.host
-        encoded = value_b.encode()
+        e_host = item_a_leader_endpoints.host
+        encoded = e_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(item_b.port)
+        out += _Hx.pack(item_a_leader_endpoints.port)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRequest, int]:
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_cluster_id = None
-        pos += 2
-    else:
-        a_cluster_id, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_cluster_id: str | None
+    a_cluster_id, pos = read_nullable_text(buf, pos)
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_topic_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             c_partition_index, c_leader_id, c_leader_epoch = _iii.unpack_from(buf, pos)
             pos += 12
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            count_c_preferred_successors, pos = read_count(buf, pos)
+            if count_c_preferred_successors < 0:
                 raise refuse_null("preferred_successors", pos)
-            c_preferred_successors, pos = read_numbers(buf, pos, count_c, "i", 4)
-            element = PartitionData(c_partition_index, c_leader_id, c_leader_epoch, c_preferred_successors, ())
-            append_b(element)
-        element = TopicData(b_topic_name, b_partitions)
-        append_a(element)
-    value = EndQuorumEpochRequest(a_cluster_id, a_topics, ())
-    return value, pos
+            c_preferred_successors, pos = read_numbers(buf, pos, count_c_preferred_successors, "i", 4)
+            append_b_partitions(PartitionData(c_partition_index, c_leader_id, c_leader_epoch, c_preferred_successors, ()))
+        b_partitions = list_b_partitions
+        append_a_topics(TopicData(b_topic_name, b_partitions))
+    a_topics = list_a_topics
+    return EndQuorumEpochRequest(a_cluster_id, a_topics, ()), pos
 
 
 def _write_plain(value: EndQuorumEpochRequest, out: bytearray, version: int) -> None:
-    value_a = value.cluster_id
-    if value_a is None:
+    a_cluster_id = value.cluster_id
+    if a_cluster_id is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _iii.pack(item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
-            value_c = item_c.preferred_successors
-            out += _i.pack(len(value_c))
-            write_numbers(out, value_c, "i")
+        write_text(out, a_cluster_id)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_topic_name = item_a_topics.topic_name
+        write_text(out, b_topic_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _iii.pack(item_b_partitions.partition_index, item_b_partitions.leader_id, item_b_partitions.leader_epoch)
+            c_preferred_successors = item_b_partitions.preferred_successors
+            out += _i.pack(len(c_preferred_successors))
+            write_numbers(out, c_preferred_successors, "i")

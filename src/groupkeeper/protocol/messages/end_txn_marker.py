@@ -41,8 +41,7 @@ class EndTxnMarker(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[EndTxnMarker, int]:
     (a_coordinator_epoch,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = EndTxnMarker(a_coordinator_epoch)
-    return value, pos
+    return EndTxnMarker(a_coordinator_epoch), pos
 
 
 def _write_plain(value: EndTxnMarker, out: bytearray, version: int) -> None:

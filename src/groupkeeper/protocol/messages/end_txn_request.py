@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _qht = Struct(">qh?")
+_qhtB = Struct(">qh?B")
 _qhtx = Struct(">qh?x")
 
 
@@ -58,25 +59,25 @@ class EndTxnRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndTxnRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_transactional_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_transactional_id = ""
+        pos += 1
     else:
         a_transactional_id, pos = read_compact_text(buf, pos)
-    a_producer_id, a_producer_epoch, a_committed = _qht.unpack_from(buf, pos)
-    pos += 11
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = EndTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_committed)
-    return value, pos
+    a_producer_id, a_producer_epoch, a_committed, size = _qhtB.unpack_from(buf, pos)
+    pos += 12
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return EndTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_committed), pos
 
 
 def _write_flexible(value: EndTxnRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    encoded = value_a.encode()
+    a_transactional_id = value.transactional_id
+    encoded = a_transactional_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -90,11 +91,10 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[EndTxnRequest, int]
     a_transactional_id, pos = read_text(buf, pos)
     a_producer_id, a_producer_epoch, a_committed = _qht.unpack_from(buf, pos)
     pos += 11
-    value = EndTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_committed)
-    return value, pos
+    return EndTxnRequest(a_transactional_id, a_producer_id, a_producer_epoch, a_committed), pos
 
 
 def _write_plain(value: EndTxnRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    write_text(out, value_a)
+    a_transactional_id = value.transactional_id
+    write_text(out, a_transactional_id)
     out += _qht.pack(value.producer_id, value.producer_epoch, value.committed)

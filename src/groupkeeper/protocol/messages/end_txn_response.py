@@ -65,8 +65,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndTxnResponse, 
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = EndTxnResponse(a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch)
-    return value, pos
+    return EndTxnResponse(a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch), pos
 
 
 def _write_flexible(value: EndTxnResponse, out: bytearray, version: int) -> None:
@@ -79,8 +78,7 @@ def _write_flexible(value: EndTxnResponse, out: bytearray, version: int) -> None
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[EndTxnResponse, int]:
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
-    value = EndTxnResponse(a_throttle_time_ms, a_error_code, -1, -1)
-    return value, pos
+    return EndTxnResponse(a_throttle_time_ms, a_error_code, -1, -1), pos
 
 
 def _write_plain(value: EndTxnResponse, out: bytearray, version: int) -> None:

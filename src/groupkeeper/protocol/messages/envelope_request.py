@@ -43,46 +43,55 @@ class EnvelopeRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EnvelopeRequest, int]:
+    a_request_principal: bytes | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_request_data = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_request_data = b""
+        pos += 1
     else:
         a_request_data, pos = read_compact_bytes(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_request_principal = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_request_principal = b""
+        pos += 1
     elif size == 0:
         a_request_principal = None
         pos += 1
     else:
         a_request_principal, pos = read_compact_bytes(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_host_address = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_client_host_address = b""
+        pos += 1
     else:
         a_client_host_address, pos = read_compact_bytes(buf, pos)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = EnvelopeRequest(a_request_data, a_request_principal, a_client_host_address)
-    return value, pos
+    return EnvelopeRequest(a_request_data, a_request_principal, a_client_host_address), pos
 
 
 def _write_flexible(value: EnvelopeRequest, out: bytearray, version: int) -> None:
-    value_a = value.request_data
-    write_compact_bytes(out, value_a)
-    value_a = value.request_principal
-    if value_a is None:
+    a_request_data = value.request_data
+    write_compact_bytes(out, a_request_data)
+    a_request_principal = value.request_principal
+    if a_request_principal is None:
         out.append(0)
     else:
-        write_compact_bytes(out, value_a)
-    value_a = value.client_host_address
-    write_compact_bytes(out, value_a)
+        write_compact_bytes(out, a_request_principal)
+    a_client_host_address = value.client_host_address
+    write_compact_bytes(out, a_client_host_address)
     out.append(0)

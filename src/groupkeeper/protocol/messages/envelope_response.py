@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_h = Struct(">h")
+_hB = Struct(">hB")
 _hx = Struct(">hx")
 
 
@@ -46,30 +46,31 @@ class EnvelopeResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EnvelopeResponse, int]:
+    a_response_data: bytes | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_response_data = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_response_data = b""
+        pos += 1
     elif size == 0:
         a_response_data = None
         pos += 1
     else:
         a_response_data, pos = read_compact_bytes(buf, pos)
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = EnvelopeResponse(a_response_data, a_error_code)
-    return value, pos
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return EnvelopeResponse(a_response_data, a_error_code), pos
 
 
 def _write_flexible(value: EnvelopeResponse, out: bytearray, version: int) -> None:
-    value_a = value.response_data
-    if value_a is None:
+    a_response_data = value.response_data
+    if a_response_data is None:
         out.append(0)
     else:
-        write_compact_bytes(out, value_a)
+        write_compact_bytes(out, a_response_data)
     out += _hx.pack(value.error_code)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _q = Struct(">q")
+_qB = Struct(">qB")
 _qx = Struct(">qx")
 
 
@@ -54,25 +55,25 @@ class ExpireDelegationTokenRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ExpireDelegationTokenRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_hmac = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_hmac = b""
+        pos += 1
     else:
         a_hmac, pos = read_compact_bytes(buf, pos)
-    (a_expiry_time_period_ms,) = _q.unpack_from(buf, pos)
-    pos += 8
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = ExpireDelegationTokenRequest(a_hmac, a_expiry_time_period_ms)
-    return value, pos
+    a_expiry_time_period_ms, size = _qB.unpack_from(buf, pos)
+    pos += 9
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return ExpireDelegationTokenRequest(a_hmac, a_expiry_time_period_ms), pos
 
 
 def _write_flexible(value: ExpireDelegationTokenRequest, out: bytearray, version: int) -> None:
-    value_a = value.hmac
-    write_compact_bytes(out, value_a)
+    a_hmac = value.hmac
+    write_compact_bytes(out, a_hmac)
     out += _qx.pack(value.expiry_time_period_ms)
 
 
@@ -80,11 +81,10 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ExpireDelegationTok
     a_hmac, pos = read_bytes(buf, pos)
     (a_expiry_time_period_ms,) = _q.unpack_from(buf, pos)
     pos += 8
-    value = ExpireDelegationTokenRequest(a_hmac, a_expiry_time_period_ms)
-    return value, pos
+    return ExpireDelegationTokenRequest(a_hmac, a_expiry_time_period_ms), pos
 
 
 def _write_plain(value: ExpireDelegationTokenRequest, out: bytearray, version: int) -> None:
-    value_a = value.hmac
-    write_bytes(out, value_a)
+    a_hmac = value.hmac
+    write_bytes(out, a_hmac)
     out += _q.pack(value.expiry_time_period_ms)

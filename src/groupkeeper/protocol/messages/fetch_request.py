@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 _i = Struct(">i")
 _ii = Struct(">ii")
 _iiibii = Struct(">iiibii")
+_iiibiiB = Struct(">iiibiiB")
 _iiiib = Struct(">iiiib")
 _iiqiqi = Struct(">iiqiqi")
-_iq = Struct(">iq")
+_iiqiqiB = Struct(">iiqiqiB")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 _q = Struct(">q")
 
@@ -160,20 +162,24 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
         pos += 4
     else:
         a_replica_id = -1
-    a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch = _iiibii.unpack_from(buf, pos)
-    pos += 21
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, size = _iiibiiB.unpack_from(buf, pos)
+    pos += 22
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[FetchTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         if version <= 12:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_topic = ""
+                pos += 1
             else:
                 b_topic, pos = read_compact_text(buf, pos)
         else:
@@ -183,109 +189,130 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition, c_current_leader_epoch, c_fetch_offset, c_last_fetched_epoch, c_log_start_offset, c_partition_max_bytes = _iiqiqi.unpack_from(buf, pos)
-            pos += 32
+        list_b_partitions: list[FetchPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition, c_current_leader_epoch, c_fetch_offset, c_last_fetched_epoch, c_log_start_offset, c_partition_max_bytes, size = _iiqiqiB.unpack_from(buf, pos)
+            pos += 33
             c_replica_directory_id = ZERO_UUID
             c_high_watermark = 9223372036854775807
-            tags_c, pos = read_tag_count(buf, pos)
-            for _ in range(tags_c):
-                tag_c, pos = read_varint(buf, pos)
-                size, pos = read_varint(buf, pos)
-                end_c = pos + size
-                if tag_c == 0 and version >= 17:
-                    c_replica_directory_id = buf[pos : pos + 16]
-                    pos += 16
-                elif tag_c == 1 and version >= 18:
-                    (c_high_watermark,) = _q.unpack_from(buf, pos)
-                    pos += 8
-                else:
-                    pos = end_c
-                if pos != end_c:
-                    raise refuse_tag(tag_c)
-            element = FetchPartition(c_partition, c_current_leader_epoch, c_fetch_offset, c_last_fetched_epoch, c_log_start_offset, c_partition_max_bytes, c_replica_directory_id, c_high_watermark)
-            append_b(element)
+            if size:
+                tags_c, pos = read_tag_count(buf, pos - 1)
+                for _ in range(tags_c):
+                    tag_c, pos = read_varint(buf, pos)
+                    size, pos = read_varint(buf, pos)
+                    end_c = pos + size
+                    if tag_c == 0 and version >= 17:
+                        c_replica_directory_id = buf[pos : pos + 16]
+                        pos += 16
+                    elif tag_c == 1 and version >= 18:
+                        (c_high_watermark,) = _q.unpack_from(buf, pos)
+                        pos += 8
+                    else:
+                        pos = end_c
+                    if pos != end_c:
+                        raise refuse_tag(tag_c)
+            append_b_partitions(FetchPartition(c_partition, c_current_leader_epoch, c_fetch_offset, c_last_fetched_epoch, c_log_start_offset, c_partition_max_bytes, c_replica_directory_id, c_high_watermark))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = FetchTopic(b_topic, b_topic_id, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_topics(FetchTopic(b_topic, b_topic_id, b_partitions))
+    a_topics = list_a_topics
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("forgotten_topics_data", pos)
-    a_forgotten_topics_data = []
-    append_a = a_forgotten_topics_data.append
-    for _ in range(count_a):
+    list_a_forgotten_topics_data: list[ForgottenTopic] = []
+    append_a_forgotten_topics_data = list_a_forgotten_topics_data.append
+    for _ in range(size - 1):
         if version <= 12:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_topic = buf[pos + 1 : end].decode()
+                d_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                d_topic = ""
+                pos += 1
             else:
-                b_topic, pos = read_compact_text(buf, pos)
+                d_topic, pos = read_compact_text(buf, pos)
         else:
-            b_topic = ""
+            d_topic = ""
         if version >= 13:
-            b_topic_id = buf[pos : pos + 16]
+            d_topic_id = buf[pos : pos + 16]
             pos += 16
         else:
-            b_topic_id = ZERO_UUID
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            d_topic_id = ZERO_UUID
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        d_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ForgottenTopic(b_topic, b_topic_id, b_partitions)
-        append_a(element)
+        append_a_forgotten_topics_data(ForgottenTopic(d_topic, d_topic_id, d_partitions))
+    a_forgotten_topics_data = list_a_forgotten_topics_data
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_rack_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack_id = ""
+        pos += 1
     else:
         a_rack_id, pos = read_compact_text(buf, pos)
+    a_cluster_id: str | None
     a_cluster_id = None
+    a_replica_state: ReplicaState
     a_replica_state = ReplicaState()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                a_cluster_id = buf[pos + 1 : end].decode()
-                pos = end
-            elif size == 0:
-                a_cluster_id = None
-                pos += 1
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    a_cluster_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    a_cluster_id = ""
+                    pos += 1
+                elif size == 0:
+                    a_cluster_id = None
+                    pos += 1
+                else:
+                    a_cluster_id, pos = read_compact_text(buf, pos)
+            elif tag_a == 1 and version >= 15:
+                e_replica_id, e_replica_epoch, size = _iqB.unpack_from(buf, pos)
+                pos += 13
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                a_replica_state = ReplicaState(e_replica_id, e_replica_epoch)
             else:
-                a_cluster_id, pos = read_compact_text(buf, pos)
-        elif tag_a == 1 and version >= 15:
-            b_replica_id, b_replica_epoch = _iq.unpack_from(buf, pos)
-            pos += 12
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            a_replica_state = ReplicaState(b_replica_id, b_replica_epoch)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = FetchRequest(a_cluster_id, a_replica_id, a_replica_state, a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, a_topics, a_forgotten_topics_data, a_rack_id)
-    return value, pos
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return FetchRequest(a_cluster_id, a_replica_id, a_replica_state, a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, a_topics, a_forgotten_topics_data, a_rack_id), pos
 
 
 def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
@@ -296,12 +323,16 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
     if version <= 14:
         out += _i.pack(value.replica_id)
     out += _iiibii.pack(value.max_wait_ms, value.min_bytes, value.max_bytes, value.isolation_level, value.session_id, value.session_epoch)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
         if version <= 12:
-            value_b = item_b.topic
-            encoded = value_b.encode()
+            b_topic = item_a_topics.topic
+            encoded = b_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -309,31 +340,39 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iiqiqi.pack(item_c.partition, item_c.current_leader_epoch, item_c.fetch_offset, item_c.last_fetched_epoch, item_c.log_start_offset, item_c.partition_max_bytes)
-            tags_c = []
-            if version >= 17 and item_c.replica_directory_id != ZERO_UUID:
+            out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iiqiqi.pack(item_b_partitions.partition, item_b_partitions.current_leader_epoch, item_b_partitions.fetch_offset, item_b_partitions.last_fetched_epoch, item_b_partitions.log_start_offset, item_b_partitions.partition_max_bytes)
+            tags_c: list[tuple[int, bytearray]] = []
+            if version >= 17 and item_b_partitions.replica_directory_id != ZERO_UUID:
                 field_c = bytearray()
-                field_c += item_c.replica_directory_id
+                field_c += item_b_partitions.replica_directory_id
                 tags_c.append((0, field_c))
-            if version >= 18 and item_c.high_watermark != 9223372036854775807:
+            if version >= 18 and item_b_partitions.high_watermark != 9223372036854775807:
                 field_c = bytearray()
-                field_c += _q.pack(item_c.high_watermark)
+                field_c += _q.pack(item_b_partitions.high_watermark)
                 tags_c.append((1, field_c))
             out += varint(len(tags_c))
             for tag_c, field_c in tags_c:
                 out += varint(tag_c) + varint(len(field_c))
                 out += field_c
         out.append(0)
-    value_a = value.forgotten_topics_data
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
+    a_forgotten_topics_data = value.forgotten_topics_data
+    size = len(a_forgotten_topics_data) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_forgotten_topics_data in a_forgotten_topics_data:
         if version <= 12:
-            value_b = item_b.topic
-            encoded = value_b.encode()
+            d_topic = item_a_forgotten_topics_data.topic
+            encoded = d_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -341,27 +380,31 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+            out += item_a_forgotten_topics_data.topic_id
+        d_partitions = item_a_forgotten_topics_data.partitions
+        size = len(d_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, d_partitions, "i")
         out.append(0)
-    value_a = value.rack_id
-    encoded = value_a.encode()
+    a_rack_id = value.rack_id
+    encoded = a_rack_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.cluster_id is not None:
         field_a = bytearray()
-        value_a = value.cluster_id
-        if value_a is None:
+        a_cluster_id = value.cluster_id
+        if a_cluster_id is None:
             field_a.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_cluster_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
@@ -371,8 +414,8 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
         tags_a.append((0, field_a))
     if version >= 15 and value.replica_state != ReplicaState():
         field_a = bytearray()
-        value_a = value.replica_state
-        field_a += _iqx.pack(value_a.replica_id, value_a.replica_epoch)
+        a_replica_state = value.replica_state
+        field_a += _iqx.pack(a_replica_state.replica_id, a_replica_state.replica_epoch)
         tags_a.append((1, field_a))
     out += varint(len(tags_a))
     for tag_a, field_a in tags_a:
@@ -381,6 +424,7 @@ def _write_flexible(value: FetchRequest, out: bytearray, version: int) -> None:
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, int]:
+    a_forgotten_topics_data: Sequence[ForgottenTopic]
     a_replica_id, a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level = _iiiib.unpack_from(buf, pos)
     pos += 17
     if version >= 7:
@@ -389,19 +433,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, int]:
     else:
         a_session_id = 0
         a_session_epoch = -1
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[FetchTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_topic, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[FetchPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             (c_partition,) = _i.unpack_from(buf, pos)
             pos += 4
             if version >= 9:
@@ -418,32 +462,31 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, int]:
                 c_log_start_offset = -1
             (c_partition_max_bytes,) = _i.unpack_from(buf, pos)
             pos += 4
-            element = FetchPartition(c_partition, c_current_leader_epoch, c_fetch_offset, -1, c_log_start_offset, c_partition_max_bytes, ZERO_UUID, 9223372036854775807)
-            append_b(element)
-        element = FetchTopic(b_topic, ZERO_UUID, b_partitions)
-        append_a(element)
+            append_b_partitions(FetchPartition(c_partition, c_current_leader_epoch, c_fetch_offset, -1, c_log_start_offset, c_partition_max_bytes, ZERO_UUID, 9223372036854775807))
+        b_partitions = list_b_partitions
+        append_a_topics(FetchTopic(b_topic, ZERO_UUID, b_partitions))
+    a_topics = list_a_topics
     if version >= 7:
-        count_a, pos = read_count(buf, pos)
-        if count_a < 0:
+        count_a_forgotten_topics_data, pos = read_count(buf, pos)
+        if count_a_forgotten_topics_data < 0:
             raise refuse_null("forgotten_topics_data", pos)
-        a_forgotten_topics_data = []
-        append_a = a_forgotten_topics_data.append
-        for _ in range(count_a):
-            b_topic, pos = read_text(buf, pos)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+        list_a_forgotten_topics_data: list[ForgottenTopic] = []
+        append_a_forgotten_topics_data = list_a_forgotten_topics_data.append
+        for _ in range(count_a_forgotten_topics_data):
+            d_topic, pos = read_text(buf, pos)
+            count_d_partitions, pos = read_count(buf, pos)
+            if count_d_partitions < 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-            element = ForgottenTopic(b_topic, ZERO_UUID, b_partitions)
-            append_a(element)
+            d_partitions, pos = read_numbers(buf, pos, count_d_partitions, "i", 4)
+            append_a_forgotten_topics_data(ForgottenTopic(d_topic, ZERO_UUID, d_partitions))
+        a_forgotten_topics_data = list_a_forgotten_topics_data
     else:
         a_forgotten_topics_data = ()
     if version >= 11:
         a_rack_id, pos = read_text(buf, pos)
     else:
         a_rack_id = ""
-    value = FetchRequest(None, a_replica_id, ReplicaState(), a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, a_topics, a_forgotten_topics_data, a_rack_id)
-    return value, pos
+    return FetchRequest(None, a_replica_id, ReplicaState(), a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, a_topics, a_forgotten_topics_data, a_rack_id), pos
 
 
 def _write_plain(value: FetchRequest, out: bytearray, version: int) -> None:
@@ -454,32 +497,32 @@ def _write_plain(value: FetchRequest, out: bytearray, version: int) -> None:
     out += _iiiib.pack(value.replica_id, value.max_wait_ms, value.min_bytes, value.max_bytes, value.isolation_level)
     if version >= 7:
         out += _ii.pack(value.session_id, value.session_epoch)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.topic
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            if item_c.last_fetched_epoch != -1:
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_topic = item_a_topics.topic
+        write_text(out, b_topic)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            if item_b_partitions.last_fetched_epoch != -1:
                 raise absent("last_fetched_epoch", version)
-            out += _i.pack(item_c.partition)
+            out += _i.pack(item_b_partitions.partition)
             if version >= 9:
-                out += _i.pack(item_c.current_leader_epoch)
-            out += _q.pack(item_c.fetch_offset)
+                out += _i.pack(item_b_partitions.current_leader_epoch)
+            out += _q.pack(item_b_partitions.fetch_offset)
             if version >= 5:
-                out += _q.pack(item_c.log_start_offset)
-            out += _i.pack(item_c.partition_max_bytes)
+                out += _q.pack(item_b_partitions.log_start_offset)
+            out += _i.pack(item_b_partitions.partition_max_bytes)
     if version >= 7:
-        value_a = value.forgotten_topics_data
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.topic
-            write_text(out, value_b)
-            value_b = item_b.partitions
-            out += _i.pack(len(value_b))
-            write_numbers(out, value_b, "i")
+        a_forgotten_topics_data = value.forgotten_topics_data
+        out += _i.pack(len(a_forgotten_topics_data))
+        for item_a_forgotten_topics_data in a_forgotten_topics_data:
+            d_topic = item_a_forgotten_topics_data.topic
+            write_text(out, d_topic)
+            d_partitions = item_a_forgotten_topics_data.partitions
+            out += _i.pack(len(d_partitions))
+            write_numbers(out, d_partitions, "i")
     if version >= 11:
-        value_a = value.rack_id
-        write_text(out, value_a)
+        a_rack_id = value.rack_id
+        write_text(out, a_rack_id)

@@ -9,11 +9,11 @@ from groupkeeper.protocol.primitives import (
     Message,
     RootMessage,
     absent,
-    read_bytes,
     read_compact_bytes,
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_bytes,
     read_tag_count,
     read_text,
     read_varint,
@@ -33,17 +33,21 @@ if TYPE_CHECKING:
 
 _hi = Struct(">hi")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ihi = Struct(">ihi")
+_ihiB = Struct(">ihiB")
 _ihqq = Struct(">ihqq")
 _ihqqq = Struct(">ihqqq")
-_ii = Struct(">ii")
+_ihqqqB = Struct(">ihqqqB")
+_iiB = Struct(">iiB")
 _iix = Struct(">iix")
-_iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 _q = Struct(">q")
-_qi = Struct(">qi")
+_qiB = Struct(">qiB")
 _qix = Struct(">qix")
 _qq = Struct(">qq")
+_qqB = Struct(">qqB")
 _qqx = Struct(">qqx")
 
 
@@ -193,20 +197,24 @@ class FetchResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]:
-    a_throttle_time_ms, a_error_code, a_session_id = _ihi.unpack_from(buf, pos)
-    pos += 10
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, a_session_id, size = _ihiB.unpack_from(buf, pos)
+    pos += 11
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[FetchableTopicResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
         if version <= 12:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_topic = ""
+                pos += 1
             else:
                 b_topic, pos = read_compact_text(buf, pos)
         else:
@@ -216,143 +224,159 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, i
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset = _ihqqq.unpack_from(buf, pos)
-            pos += 30
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_aborted_transactions: Sequence[AbortedTransaction] | None
+            c_records: bytes | None
+            c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, size = _ihqqqB.unpack_from(buf, pos)
+            pos += 31
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 c_aborted_transactions = None
             else:
-                c_aborted_transactions = []
-                append_c = c_aborted_transactions.append
-                for _ in range(count_c):
-                    d_producer_id, d_first_offset = _qq.unpack_from(buf, pos)
-                    pos += 16
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    element = AbortedTransaction(d_producer_id, d_first_offset)
-                    append_c(element)
-            (c_preferred_read_replica,) = _i.unpack_from(buf, pos)
-            pos += 4
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_records = buf[pos + 1 : end]
+                list_c_aborted_transactions: list[AbortedTransaction] = []
+                append_c_aborted_transactions = list_c_aborted_transactions.append
+                for _ in range(size - 1):
+                    d_producer_id, d_first_offset, size = _qqB.unpack_from(buf, pos)
+                    pos += 17
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_c_aborted_transactions(AbortedTransaction(d_producer_id, d_first_offset))
+                c_aborted_transactions = list_c_aborted_transactions
+            c_preferred_read_replica, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_records = buf[pos : end]
                 pos = end
+            elif size == 1:
+                c_records = b""
             elif size == 0:
                 c_records = None
-                pos += 1
             else:
-                c_records, pos = read_compact_bytes(buf, pos)
+                c_records, pos = read_compact_bytes(buf, pos - 1)
+            c_diverging_epoch: EpochEndOffset
             c_diverging_epoch = EpochEndOffset()
+            c_current_leader: LeaderIdAndEpoch
             c_current_leader = LeaderIdAndEpoch()
+            c_snapshot_id: SnapshotId
             c_snapshot_id = SnapshotId()
-            tags_c, pos = read_tag_count(buf, pos)
-            for _ in range(tags_c):
-                tag_c, pos = read_varint(buf, pos)
-                size, pos = read_varint(buf, pos)
-                end_c = pos + size
-                if tag_c == 0:
-                    d_epoch, d_end_offset = _iq.unpack_from(buf, pos)
-                    pos += 12
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
+            if buf[pos]:
+                tags_c, pos = read_tag_count(buf, pos)
+                for _ in range(tags_c):
+                    tag_c, pos = read_varint(buf, pos)
+                    size, pos = read_varint(buf, pos)
+                    end_c = pos + size
+                    if tag_c == 0:
+                        e_epoch, e_end_offset, size = _iqB.unpack_from(buf, pos)
+                        pos += 13
+                        if size:
+                            pos = skip_tags(buf, pos - 1)
+                        c_diverging_epoch = EpochEndOffset(e_epoch, e_end_offset)
+                    elif tag_c == 1:
+                        f_leader_id, f_leader_epoch, size = _iiB.unpack_from(buf, pos)
+                        pos += 9
+                        if size:
+                            pos = skip_tags(buf, pos - 1)
+                        c_current_leader = LeaderIdAndEpoch(f_leader_id, f_leader_epoch)
+                    elif tag_c == 2:
+                        g_end_offset, g_epoch, size = _qiB.unpack_from(buf, pos)
+                        pos += 13
+                        if size:
+                            pos = skip_tags(buf, pos - 1)
+                        c_snapshot_id = SnapshotId(g_end_offset, g_epoch)
                     else:
-                        pos += 1
-                    c_diverging_epoch = EpochEndOffset(d_epoch, d_end_offset)
-                elif tag_c == 1:
-                    d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
-                    pos += 8
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
-                elif tag_c == 2:
-                    d_end_offset, d_epoch = _qi.unpack_from(buf, pos)
-                    pos += 12
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    c_snapshot_id = SnapshotId(d_end_offset, d_epoch)
-                else:
-                    pos = end_c
-                if pos != end_c:
-                    raise refuse_tag(tag_c)
-            element = PartitionData(c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, c_diverging_epoch, c_current_leader, c_snapshot_id, c_aborted_transactions, c_preferred_read_replica, c_records)
-            append_b(element)
+                        pos = end_c
+                    if pos != end_c:
+                        raise refuse_tag(tag_c)
+            else:
+                pos += 1
+            append_b_partitions(PartitionData(c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, c_diverging_epoch, c_current_leader, c_snapshot_id, c_aborted_transactions, c_preferred_read_replica, c_records))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = FetchableTopicResponse(b_topic, b_topic_id, b_partitions)
-        append_a(element)
+        append_a_responses(FetchableTopicResponse(b_topic, b_topic_id, b_partitions))
+    a_responses = list_a_responses
+    a_node_endpoints: Sequence[NodeEndpoint]
     a_node_endpoints = ()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0 and version >= 16:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("node_endpoints", pos)
-            a_node_endpoints = []
-            append_a = a_node_endpoints.append
-            for _ in range(count_a):
-                (b_node_id,) = _i.unpack_from(buf, pos)
-                pos += 4
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0 and version >= 16:
                 size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_host = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    b_host, pos = read_compact_text(buf, pos)
-                (b_port,) = _i.unpack_from(buf, pos)
-                pos += 4
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_rack = buf[pos + 1 : end].decode()
-                    pos = end
-                elif size == 0:
-                    b_rack = None
-                    pos += 1
-                else:
-                    b_rack, pos = read_compact_text(buf, pos)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = NodeEndpoint(b_node_id, b_host, b_port, b_rack)
-                append_a(element)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = FetchResponse(a_throttle_time_ms, a_error_code, a_session_id, a_responses, a_node_endpoints)
-    return value, pos
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("node_endpoints", pos)
+                list_a_node_endpoints: list[NodeEndpoint] = []
+                append_a_node_endpoints = list_a_node_endpoints.append
+                for _ in range(size - 1):
+                    h_rack: str | None
+                    h_node_id, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        h_host = buf[pos : end].decode()
+                        pos = end
+                    elif size == 1:
+                        h_host = ""
+                    else:
+                        h_host, pos = read_compact_text(buf, pos - 1)
+                    h_port, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        h_rack = buf[pos : end].decode()
+                        pos = end
+                    elif size == 1:
+                        h_rack = ""
+                    elif size == 0:
+                        h_rack = None
+                    else:
+                        h_rack, pos = read_compact_text(buf, pos - 1)
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    append_a_node_endpoints(NodeEndpoint(h_node_id, h_host, h_port, h_rack))
+                a_node_endpoints = list_a_node_endpoints
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return FetchResponse(a_throttle_time_ms, a_error_code, a_session_id, a_responses, a_node_endpoints), pos
 
 
 def _write_flexible(value: FetchResponse, out: bytearray, version: int) -> None:
     if not (version >= 16) and value.node_endpoints:
         raise absent("node_endpoints", version)
     out += _ihi.pack(value.throttle_time_ms, value.error_code, value.session_id)
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
         if version <= 12:
-            value_b = item_b.topic
-            encoded = value_b.encode()
+            b_topic = item_a_responses.topic
+            encoded = b_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -360,66 +384,78 @@ def _write_flexible(value: FetchResponse, out: bytearray, version: int) -> None:
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ihqqq.pack(item_c.partition_index, item_c.error_code, item_c.high_watermark, item_c.last_stable_offset, item_c.log_start_offset)
-            value_c = item_c.aborted_transactions
-            if value_c is None:
+            out += item_a_responses.topic_id
+        b_partitions = item_a_responses.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ihqqq.pack(item_b_partitions.partition_index, item_b_partitions.error_code, item_b_partitions.high_watermark, item_b_partitions.last_stable_offset, item_b_partitions.log_start_offset)
+            c_aborted_transactions = item_b_partitions.aborted_transactions
+            if c_aborted_transactions is None:
                 out.append(0)
             else:
-                out += varint(len(value_c) + 1)
-                for item_d in value_c:
-                    out += _qqx.pack(item_d.producer_id, item_d.first_offset)
-            out += _i.pack(item_c.preferred_read_replica)
-            value_c = item_c.records
-            if value_c is None:
+                size = len(c_aborted_transactions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_c_aborted_transactions in c_aborted_transactions:
+                    out += _qqx.pack(item_c_aborted_transactions.producer_id, item_c_aborted_transactions.first_offset)
+            out += _i.pack(item_b_partitions.preferred_read_replica)
+            c_records = item_b_partitions.records
+            if c_records is None:
                 out.append(0)
             else:
-                write_compact_bytes(out, value_c)
-            tags_c = []
-            if item_c.diverging_epoch != EpochEndOffset():
+                write_compact_bytes(out, c_records)
+            tags_c: list[tuple[int, bytearray]] = []
+            if item_b_partitions.diverging_epoch != EpochEndOffset():
                 field_c = bytearray()
-                value_c = item_c.diverging_epoch
-                field_c += _iqx.pack(value_c.epoch, value_c.end_offset)
+                c_diverging_epoch = item_b_partitions.diverging_epoch
+                field_c += _iqx.pack(c_diverging_epoch.epoch, c_diverging_epoch.end_offset)
                 tags_c.append((0, field_c))
-            if item_c.current_leader != LeaderIdAndEpoch():
+            if item_b_partitions.current_leader != LeaderIdAndEpoch():
                 field_c = bytearray()
-                value_c = item_c.current_leader
-                field_c += _iix.pack(value_c.leader_id, value_c.leader_epoch)
+                c_current_leader = item_b_partitions.current_leader
+                field_c += _iix.pack(c_current_leader.leader_id, c_current_leader.leader_epoch)
                 tags_c.append((1, field_c))
-            if item_c.snapshot_id != SnapshotId():
+            if item_b_partitions.snapshot_id != SnapshotId():
                 field_c = bytearray()
-                value_c = item_c.snapshot_id
-                field_c += _qix.pack(value_c.end_offset, value_c.epoch)
+                c_snapshot_id = item_b_partitions.snapshot_id
+                field_c += _qix.pack(c_snapshot_id.end_offset, c_snapshot_id.epoch)
                 tags_c.append((2, field_c))
             out += varint(len(tags_c))
             for tag_c, field_c in tags_c:
                 out += varint(tag_c) + varint(len(field_c))
                 out += field_c
         out.append(0)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if version >= 16 and value.node_endpoints:
         field_a = bytearray()
-        value_a = value.node_endpoints
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            field_a += _i.pack(item_b.node_id)
-            value_b = item_b.host
-            encoded = value_b.encode()
+        a_node_endpoints = value.node_endpoints
+        size = len(a_node_endpoints) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_node_endpoints in a_node_endpoints:
+            field_a += _i.pack(item_a_node_endpoints.node_id)
+            h_host = item_a_node_endpoints.host
+            encoded = h_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
             else:
                 field_a += varint(size)
             field_a += encoded
-            field_a += _i.pack(item_b.port)
-            value_b = item_b.rack
-            if value_b is None:
+            field_a += _i.pack(item_a_node_endpoints.port)
+            h_rack = item_a_node_endpoints.rack
+            if h_rack is None:
                 field_a.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = h_rack.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     field_a.append(size)
@@ -443,19 +479,21 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]
     else:
         a_error_code = 0
         a_session_id = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_responses, pos = read_count(buf, pos)
+    if count_a_responses < 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[FetchableTopicResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(count_a_responses):
         b_topic, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
+            c_aborted_transactions: Sequence[AbortedTransaction] | None
+            c_records: bytes | None
             c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset = _ihqq.unpack_from(buf, pos)
             pos += 22
             if version >= 5:
@@ -463,33 +501,28 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FetchResponse, int]
                 pos += 8
             else:
                 c_log_start_offset = -1
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            count_c_aborted_transactions, pos = read_count(buf, pos)
+            if count_c_aborted_transactions < 0:
                 c_aborted_transactions = None
             else:
-                c_aborted_transactions = []
-                append_c = c_aborted_transactions.append
-                for _ in range(count_c):
+                list_c_aborted_transactions: list[AbortedTransaction] = []
+                append_c_aborted_transactions = list_c_aborted_transactions.append
+                for _ in range(count_c_aborted_transactions):
                     d_producer_id, d_first_offset = _qq.unpack_from(buf, pos)
                     pos += 16
-                    element = AbortedTransaction(d_producer_id, d_first_offset)
-                    append_c(element)
+                    append_c_aborted_transactions(AbortedTransaction(d_producer_id, d_first_offset))
+                c_aborted_transactions = list_c_aborted_transactions
             if version >= 11:
                 (c_preferred_read_replica,) = _i.unpack_from(buf, pos)
                 pos += 4
             else:
                 c_preferred_read_replica = -1
-            if _i.unpack_from(buf, pos)[0] == -1:
-                c_records = None
-                pos += 4
-            else:
-                c_records, pos = read_bytes(buf, pos)
-            element = PartitionData(c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId(), c_aborted_transactions, c_preferred_read_replica, c_records)
-            append_b(element)
-        element = FetchableTopicResponse(b_topic, ZERO_UUID, b_partitions)
-        append_a(element)
-    value = FetchResponse(a_throttle_time_ms, a_error_code, a_session_id, a_responses, ())
-    return value, pos
+            c_records, pos = read_nullable_bytes(buf, pos)
+            append_b_partitions(PartitionData(c_partition_index, c_error_code, c_high_watermark, c_last_stable_offset, c_log_start_offset, EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId(), c_aborted_transactions, c_preferred_read_replica, c_records))
+        b_partitions = list_b_partitions
+        append_a_responses(FetchableTopicResponse(b_topic, ZERO_UUID, b_partitions))
+    a_responses = list_a_responses
+    return FetchResponse(a_throttle_time_ms, a_error_code, a_session_id, a_responses, ()), pos
 
 
 def _write_plain(value: FetchResponse, out: bytearray, version: int) -> None:
@@ -500,36 +533,36 @@ def _write_plain(value: FetchResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
     if version >= 7:
         out += _hi.pack(value.error_code, value.session_id)
-    value_a = value.responses
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.topic
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            if item_c.diverging_epoch != EpochEndOffset():
+    a_responses = value.responses
+    out += _i.pack(len(a_responses))
+    for item_a_responses in a_responses:
+        b_topic = item_a_responses.topic
+        write_text(out, b_topic)
+        b_partitions = item_a_responses.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            if item_b_partitions.diverging_epoch != EpochEndOffset():
                 raise absent("diverging_epoch", version)
-            if item_c.current_leader != LeaderIdAndEpoch():
+            if item_b_partitions.current_leader != LeaderIdAndEpoch():
                 raise absent("current_leader", version)
-            if item_c.snapshot_id != SnapshotId():
+            if item_b_partitions.snapshot_id != SnapshotId():
                 raise absent("snapshot_id", version)
-            if not (version >= 11) and item_c.preferred_read_replica != -1:
+            if not (version >= 11) and item_b_partitions.preferred_read_replica != -1:
                 raise absent("preferred_read_replica", version)
-            out += _ihqq.pack(item_c.partition_index, item_c.error_code, item_c.high_watermark, item_c.last_stable_offset)
+            out += _ihqq.pack(item_b_partitions.partition_index, item_b_partitions.error_code, item_b_partitions.high_watermark, item_b_partitions.last_stable_offset)
             if version >= 5:
-                out += _q.pack(item_c.log_start_offset)
-            value_c = item_c.aborted_transactions
-            if value_c is None:
+                out += _q.pack(item_b_partitions.log_start_offset)
+            c_aborted_transactions = item_b_partitions.aborted_transactions
+            if c_aborted_transactions is None:
                 out += b"\xff\xff\xff\xff"
             else:
-                out += _i.pack(len(value_c))
-                for item_d in value_c:
-                    out += _qq.pack(item_d.producer_id, item_d.first_offset)
+                out += _i.pack(len(c_aborted_transactions))
+                for item_c_aborted_transactions in c_aborted_transactions:
+                    out += _qq.pack(item_c_aborted_transactions.producer_id, item_c_aborted_transactions.first_offset)
             if version >= 11:
-                out += _i.pack(item_c.preferred_read_replica)
-            value_c = item_c.records
-            if value_c is None:
+                out += _i.pack(item_b_partitions.preferred_read_replica)
+            c_records = item_b_partitions.records
+            if c_records is None:
                 out += b"\xff\xff\xff\xff"
             else:
-                write_bytes(out, value_c)
+                write_bytes(out, c_records)

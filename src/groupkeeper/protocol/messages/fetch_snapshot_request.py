@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ii = Struct(">ii")
+_iiB = Struct(">iiB")
 _q = Struct(">q")
-_qi = Struct(">qi")
+_qB = Struct(">qB")
+_qiB = Struct(">qiB")
 _qix = Struct(">qix")
 
 
@@ -102,122 +104,142 @@ class FetchSnapshotRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRequest, int]:
-    a_replica_id, a_max_bytes = _ii.unpack_from(buf, pos)
-    pos += 8
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_replica_id, a_max_bytes, size = _iiB.unpack_from(buf, pos)
+    pos += 9
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicSnapshot] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionSnapshot] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
             c_partition, c_current_leader_epoch = _ii.unpack_from(buf, pos)
             pos += 8
-            d_end_offset, d_epoch = _qi.unpack_from(buf, pos)
-            pos += 12
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
+            d_end_offset, d_epoch, size = _qiB.unpack_from(buf, pos)
+            pos += 13
+            if size:
+                pos = skip_tags(buf, pos - 1)
             c_snapshot_id = SnapshotId(d_end_offset, d_epoch)
-            (c_position,) = _q.unpack_from(buf, pos)
-            pos += 8
+            c_position, size = _qB.unpack_from(buf, pos)
+            pos += 9
             c_replica_directory_id = ZERO_UUID
-            tags_c, pos = read_tag_count(buf, pos)
-            for _ in range(tags_c):
-                tag_c, pos = read_varint(buf, pos)
-                size, pos = read_varint(buf, pos)
-                end_c = pos + size
-                if tag_c == 0 and version >= 1:
-                    c_replica_directory_id = buf[pos : pos + 16]
-                    pos += 16
-                else:
-                    pos = end_c
-                if pos != end_c:
-                    raise refuse_tag(tag_c)
-            element = PartitionSnapshot(c_partition, c_current_leader_epoch, c_snapshot_id, c_position, c_replica_directory_id)
-            append_b(element)
+            if size:
+                tags_c, pos = read_tag_count(buf, pos - 1)
+                for _ in range(tags_c):
+                    tag_c, pos = read_varint(buf, pos)
+                    size, pos = read_varint(buf, pos)
+                    end_c = pos + size
+                    if tag_c == 0 and version >= 1:
+                        c_replica_directory_id = buf[pos : pos + 16]
+                        pos += 16
+                    else:
+                        pos = end_c
+                    if pos != end_c:
+                        raise refuse_tag(tag_c)
+            append_b_partitions(PartitionSnapshot(c_partition, c_current_leader_epoch, c_snapshot_id, c_position, c_replica_directory_id))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicSnapshot(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(TopicSnapshot(b_name, b_partitions))
+    a_topics = list_a_topics
+    a_cluster_id: str | None
     a_cluster_id = None
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                a_cluster_id = buf[pos + 1 : end].decode()
-                pos = end
-            elif size == 0:
-                a_cluster_id = None
-                pos += 1
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    a_cluster_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    a_cluster_id = ""
+                    pos += 1
+                elif size == 0:
+                    a_cluster_id = None
+                    pos += 1
+                else:
+                    a_cluster_id, pos = read_compact_text(buf, pos)
             else:
-                a_cluster_id, pos = read_compact_text(buf, pos)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = FetchSnapshotRequest(a_cluster_id, a_replica_id, a_max_bytes, a_topics)
-    return value, pos
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return FetchSnapshotRequest(a_cluster_id, a_replica_id, a_max_bytes, a_topics), pos
 
 
 def _write_flexible(value: FetchSnapshotRequest, out: bytearray, version: int) -> None:
     out += _ii.pack(value.replica_id, value.max_bytes)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ii.pack(item_c.partition, item_c.current_leader_epoch)
-            value_c = item_c.snapshot_id
-            out += _qix.pack(value_c.end_offset, value_c.epoch)
-            out += _q.pack(item_c.position)
-            tags_c = []
-            if version >= 1 and item_c.replica_directory_id != ZERO_UUID:
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ii.pack(item_b_partitions.partition, item_b_partitions.current_leader_epoch)
+            c_snapshot_id = item_b_partitions.snapshot_id
+            out += _qix.pack(c_snapshot_id.end_offset, c_snapshot_id.epoch)
+            out += _q.pack(item_b_partitions.position)
+            tags_c: list[tuple[int, bytearray]] = []
+            if version >= 1 and item_b_partitions.replica_directory_id != ZERO_UUID:
                 field_c = bytearray()
-                field_c += item_c.replica_directory_id
+                field_c += item_b_partitions.replica_directory_id
                 tags_c.append((0, field_c))
             out += varint(len(tags_c))
             for tag_c, field_c in tags_c:
                 out += varint(tag_c) + varint(len(field_c))
                 out += field_c
         out.append(0)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.cluster_id is not None:
         field_a = bytearray()
-        value_a = value.cluster_id
-        if value_a is None:
+        a_cluster_id = value.cluster_id
+        if a_cluster_id is None:
             field_a.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_cluster_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)

@@ -25,15 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
-_ii = Struct(">ii")
+_ihB = Struct(">ihB")
+_iiB = Struct(">iiB")
 _iix = Struct(">iix")
-_qi = Struct(">qi")
+_qiB = Struct(">qiB")
 _qix = Struct(">qix")
 _qq = Struct(">qq")
+_qqB = Struct(">qqB")
 
 
 class SnapshotId(Message):
@@ -139,160 +142,185 @@ class FetchSnapshotResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicSnapshot] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionSnapshot] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
             c_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
-            d_end_offset, d_epoch = _qi.unpack_from(buf, pos)
-            pos += 12
+            d_end_offset, d_epoch, size = _qiB.unpack_from(buf, pos)
+            pos += 13
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            c_snapshot_id = SnapshotId(d_end_offset, d_epoch)
+            c_size, c_position, size = _qqB.unpack_from(buf, pos)
+            pos += 17
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_unaligned_records = buf[pos : end]
+                pos = end
+            elif size == 1:
+                c_unaligned_records = b""
+            else:
+                c_unaligned_records, pos = read_compact_bytes(buf, pos - 1)
+            c_current_leader: LeaderIdAndEpoch
+            c_current_leader = LeaderIdAndEpoch()
             if buf[pos]:
-                pos = skip_tags(buf, pos)
+                tags_c, pos = read_tag_count(buf, pos)
+                for _ in range(tags_c):
+                    tag_c, pos = read_varint(buf, pos)
+                    size, pos = read_varint(buf, pos)
+                    end_c = pos + size
+                    if tag_c == 0:
+                        e_leader_id, e_leader_epoch, size = _iiB.unpack_from(buf, pos)
+                        pos += 9
+                        if size:
+                            pos = skip_tags(buf, pos - 1)
+                        c_current_leader = LeaderIdAndEpoch(e_leader_id, e_leader_epoch)
+                    else:
+                        pos = end_c
+                    if pos != end_c:
+                        raise refuse_tag(tag_c)
             else:
                 pos += 1
-            c_snapshot_id = SnapshotId(d_end_offset, d_epoch)
-            c_size, c_position = _qq.unpack_from(buf, pos)
-            pos += 16
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_unaligned_records = buf[pos + 1 : end]
-                pos = end
-            else:
-                c_unaligned_records, pos = read_compact_bytes(buf, pos)
-            c_current_leader = LeaderIdAndEpoch()
-            tags_c, pos = read_tag_count(buf, pos)
-            for _ in range(tags_c):
-                tag_c, pos = read_varint(buf, pos)
-                size, pos = read_varint(buf, pos)
-                end_c = pos + size
-                if tag_c == 0:
-                    d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
-                    pos += 8
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
-                else:
-                    pos = end_c
-                if pos != end_c:
-                    raise refuse_tag(tag_c)
-            element = PartitionSnapshot(c_index, c_error_code, c_snapshot_id, c_current_leader, c_size, c_position, c_unaligned_records)
-            append_b(element)
+            append_b_partitions(PartitionSnapshot(c_index, c_error_code, c_snapshot_id, c_current_leader, c_size, c_position, c_unaligned_records))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicSnapshot(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(TopicSnapshot(b_name, b_partitions))
+    a_topics = list_a_topics
+    a_node_endpoints: Sequence[NodeEndpoint]
     a_node_endpoints = ()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0 and version >= 1:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("node_endpoints", pos)
-            a_node_endpoints = []
-            append_a = a_node_endpoints.append
-            for _ in range(count_a):
-                (b_node_id,) = _i.unpack_from(buf, pos)
-                pos += 4
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0 and version >= 1:
                 size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_host = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    b_host, pos = read_compact_text(buf, pos)
-                (b_port,) = _H.unpack_from(buf, pos)
-                pos += 2
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = NodeEndpoint(b_node_id, b_host, b_port)
-                append_a(element)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = FetchSnapshotResponse(a_throttle_time_ms, a_error_code, a_topics, a_node_endpoints)
-    return value, pos
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("node_endpoints", pos)
+                list_a_node_endpoints: list[NodeEndpoint] = []
+                append_a_node_endpoints = list_a_node_endpoints.append
+                for _ in range(size - 1):
+                    f_node_id, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        f_host = buf[pos : end].decode()
+                        pos = end
+                    elif size == 1:
+                        f_host = ""
+                    else:
+                        f_host, pos = read_compact_text(buf, pos - 1)
+                    f_port, size = _HB.unpack_from(buf, pos)
+                    pos += 3
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_a_node_endpoints(NodeEndpoint(f_node_id, f_host, f_port))
+                a_node_endpoints = list_a_node_endpoints
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return FetchSnapshotResponse(a_throttle_time_ms, a_error_code, a_topics, a_node_endpoints), pos
 
 
 def _write_flexible(value: FetchSnapshotResponse, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.node_endpoints:
         raise absent("node_endpoints", version)
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.index, item_c.error_code)
-            value_c = item_c.snapshot_id
-            out += _qix.pack(value_c.end_offset, value_c.epoch)
-            out += _qq.pack(item_c.size, item_c.position)
-            value_c = item_c.unaligned_records
-            write_compact_bytes(out, value_c)
-            tags_c = []
-            if item_c.current_leader != LeaderIdAndEpoch():
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.index, item_b_partitions.error_code)
+            c_snapshot_id = item_b_partitions.snapshot_id
+            out += _qix.pack(c_snapshot_id.end_offset, c_snapshot_id.epoch)
+            out += _qq.pack(item_b_partitions.size, item_b_partitions.position)
+            c_unaligned_records = item_b_partitions.unaligned_records
+            write_compact_bytes(out, c_unaligned_records)
+            tags_c: list[tuple[int, bytearray]] = []
+            if item_b_partitions.current_leader != LeaderIdAndEpoch():
                 field_c = bytearray()
-                value_c = item_c.current_leader
-                field_c += _iix.pack(value_c.leader_id, value_c.leader_epoch)
+                c_current_leader = item_b_partitions.current_leader
+                field_c += _iix.pack(c_current_leader.leader_id, c_current_leader.leader_epoch)
                 tags_c.append((0, field_c))
             out += varint(len(tags_c))
             for tag_c, field_c in tags_c:
                 out += varint(tag_c) + varint(len(field_c))
                 out += field_c
         out.append(0)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if version >= 1 and value.node_endpoints:
         field_a = bytearray()
-        value_a = value.node_endpoints
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            field_a += _i.pack(item_b.node_id)
-            value_b = item_b.host
-            encoded = value_b.encode()
+        a_node_endpoints = value.node_endpoints
+        size = len(a_node_endpoints) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_node_endpoints in a_node_endpoints:
+            field_a += _i.pack(item_a_node_endpoints.node_id)
+            f_host = item_a_node_endpoints.host
+            encoded = f_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
             else:
                 field_a += varint(size)
             field_a += encoded
-            field_a += _Hx.pack(item_b.port)
+            field_a += _Hx.pack(item_a_node_endpoints.port)
         tags_a.append((0, field_a))
     out += varint(len(tags_a))
     for tag_a, field_a in tags_a:

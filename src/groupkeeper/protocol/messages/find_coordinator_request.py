@@ -58,12 +58,16 @@ class FindCoordinatorRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorRequest, int]:
+    a_coordinator_keys: Sequence[str]
     if version <= 3:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_key = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_key = ""
+            pos += 1
         else:
             a_key, pos = read_compact_text(buf, pos)
     else:
@@ -71,28 +75,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorR
     (a_key_type,) = _b.unpack_from(buf, pos)
     pos += 1
     if version >= 4:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("coordinator_keys", pos)
-        a_coordinator_keys = []
-        append_a = a_coordinator_keys.append
-        for _ in range(count_a):
+        list_a_coordinator_keys: list[str] = []
+        append_a_coordinator_keys = list_a_coordinator_keys.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_a_coordinator_keys = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_a_coordinator_keys = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_a(element)
+                item_a_coordinator_keys, pos = read_compact_text(buf, pos)
+            append_a_coordinator_keys(item_a_coordinator_keys)
+        a_coordinator_keys = list_a_coordinator_keys
     else:
         a_coordinator_keys = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = FindCoordinatorRequest(a_key, a_key_type, a_coordinator_keys)
-    return value, pos
+    return FindCoordinatorRequest(a_key, a_key_type, a_coordinator_keys), pos
 
 
 def _write_flexible(value: FindCoordinatorRequest, out: bytearray, version: int) -> None:
@@ -101,8 +111,8 @@ def _write_flexible(value: FindCoordinatorRequest, out: bytearray, version: int)
     if not (version >= 4) and value.coordinator_keys:
         raise absent("coordinator_keys", version)
     if version <= 3:
-        value_a = value.key
-        encoded = value_a.encode()
+        a_key = value.key
+        encoded = a_key.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -111,10 +121,14 @@ def _write_flexible(value: FindCoordinatorRequest, out: bytearray, version: int)
         out += encoded
     out += _b.pack(value.key_type)
     if version >= 4:
-        value_a = value.coordinator_keys
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            encoded = item_b.encode()
+        a_coordinator_keys = value.coordinator_keys
+        size = len(a_coordinator_keys) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_coordinator_keys in a_coordinator_keys:
+            encoded = item_a_coordinator_keys.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -131,8 +145,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorRequ
         pos += 1
     else:
         a_key_type = 0
-    value = FindCoordinatorRequest(a_key, a_key_type, ())
-    return value, pos
+    return FindCoordinatorRequest(a_key, a_key_type, ()), pos
 
 
 def _write_plain(value: FindCoordinatorRequest, out: bytearray, version: int) -> None:
@@ -140,7 +153,7 @@ def _write_plain(value: FindCoordinatorRequest, out: bytearray, version: int) ->
         raise absent("key_type", version)
     if value.coordinator_keys:
         raise absent("coordinator_keys", version)
-    value_a = value.key
-    write_text(out, value_a)
+    a_key = value.key
+    write_text(out, a_key)
     if version >= 1:
         out += _b.pack(value.key_type)

@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     absent,
     read_compact_count,
     read_compact_text,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class Coordinator(Message):
@@ -89,30 +93,33 @@ class FindCoordinatorResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorResponse, int]:
+    a_error_message: str | None
+    a_coordinators: Sequence[Coordinator]
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if version <= 3:
-        (a_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            a_error_message = buf[pos + 1 : end].decode()
+        a_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            a_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            a_error_message = ""
         elif size == 0:
             a_error_message = None
-            pos += 1
         else:
-            a_error_message, pos = read_compact_text(buf, pos)
-        (a_node_id,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            a_host = buf[pos + 1 : end].decode()
+            a_error_message, pos = read_compact_text(buf, pos - 1)
+        a_node_id, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            a_host = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            a_host = ""
         else:
-            a_host, pos = read_compact_text(buf, pos)
+            a_host, pos = read_compact_text(buf, pos - 1)
         (a_port,) = _i.unpack_from(buf, pos)
         pos += 4
     else:
@@ -122,54 +129,61 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorR
         a_host = ""
         a_port = 0
     if version >= 4:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("coordinators", pos)
-        a_coordinators = []
-        append_a = a_coordinators.append
-        for _ in range(count_a):
+        list_a_coordinators: list[Coordinator] = []
+        append_a_coordinators = list_a_coordinators.append
+        for _ in range(size - 1):
+            b_error_message: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_key = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                b_key, pos = read_compact_text(buf, pos)
-            (b_node_id,) = _i.unpack_from(buf, pos)
-            pos += 4
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                b_host = buf[pos + 1 : end].decode()
-                pos = end
-            else:
-                b_host, pos = read_compact_text(buf, pos)
-            b_port, b_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                b_error_message = buf[pos + 1 : end].decode()
-                pos = end
-            elif size == 0:
-                b_error_message = None
+            elif size == 1:
+                b_key = ""
                 pos += 1
             else:
-                b_error_message, pos = read_compact_text(buf, pos)
+                b_key, pos = read_compact_text(buf, pos)
+            b_node_id, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if 1 < size < 128:
+                end = pos + size - 1
+                b_host = buf[pos : end].decode()
+                pos = end
+            elif size == 1:
+                b_host = ""
+            else:
+                b_host, pos = read_compact_text(buf, pos - 1)
+            b_port, b_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                b_error_message = buf[pos : end].decode()
+                pos = end
+            elif size == 1:
+                b_error_message = ""
+            elif size == 0:
+                b_error_message = None
+            else:
+                b_error_message, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = Coordinator(b_key, b_node_id, b_host, b_port, b_error_code, b_error_message)
-            append_a(element)
+            append_a_coordinators(Coordinator(b_key, b_node_id, b_host, b_port, b_error_code, b_error_message))
+        a_coordinators = list_a_coordinators
     else:
         a_coordinators = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = FindCoordinatorResponse(a_throttle_time_ms, a_error_code, a_error_message, a_node_id, a_host, a_port, a_coordinators)
-    return value, pos
+    return FindCoordinatorResponse(a_throttle_time_ms, a_error_code, a_error_message, a_node_id, a_host, a_port, a_coordinators), pos
 
 
 def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int) -> None:
@@ -186,11 +200,11 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
     out += _i.pack(value.throttle_time_ms)
     if version <= 3:
         out += _h.pack(value.error_code)
-        value_a = value.error_message
-        if value_a is None:
+        a_error_message = value.error_message
+        if a_error_message is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -198,8 +212,8 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
                 out += varint(size)
             out += encoded
         out += _i.pack(value.node_id)
-        value_a = value.host
-        encoded = value_a.encode()
+        a_host = value.host
+        encoded = a_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -208,32 +222,36 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
         out += encoded
         out += _i.pack(value.port)
     if version >= 4:
-        value_a = value.coordinators
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.key
-            encoded = value_b.encode()
+        a_coordinators = value.coordinators
+        size = len(a_coordinators) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_coordinators in a_coordinators:
+            b_key = item_a_coordinators.key
+            encoded = b_key.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _i.pack(item_b.node_id)
-            value_b = item_b.host
-            encoded = value_b.encode()
+            out += _i.pack(item_a_coordinators.node_id)
+            b_host = item_a_coordinators.host
+            encoded = b_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _ih.pack(item_b.port, item_b.error_code)
-            value_b = item_b.error_message
-            if value_b is None:
+            out += _ih.pack(item_a_coordinators.port, item_a_coordinators.error_code)
+            b_error_message = item_a_coordinators.error_message
+            if b_error_message is None:
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -245,6 +263,7 @@ def _write_flexible(value: FindCoordinatorResponse, out: bytearray, version: int
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorResponse, int]:
+    a_error_message: str | None
     if version >= 1:
         (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -253,11 +272,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorResp
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
     if version >= 1:
-        if _h.unpack_from(buf, pos)[0] == -1:
-            a_error_message = None
-            pos += 2
-        else:
-            a_error_message, pos = read_text(buf, pos)
+        a_error_message, pos = read_nullable_text(buf, pos)
     else:
         a_error_message = ""
     (a_node_id,) = _i.unpack_from(buf, pos)
@@ -265,8 +280,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[FindCoordinatorResp
     a_host, pos = read_text(buf, pos)
     (a_port,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = FindCoordinatorResponse(a_throttle_time_ms, a_error_code, a_error_message, a_node_id, a_host, a_port, ())
-    return value, pos
+    return FindCoordinatorResponse(a_throttle_time_ms, a_error_code, a_error_message, a_node_id, a_host, a_port, ()), pos
 
 
 def _write_plain(value: FindCoordinatorResponse, out: bytearray, version: int) -> None:
@@ -276,12 +290,12 @@ def _write_plain(value: FindCoordinatorResponse, out: bytearray, version: int) -
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
     if version >= 1:
-        value_a = value.error_message
-        if value_a is None:
+        a_error_message = value.error_message
+        if a_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_a)
+            write_text(out, a_error_message)
     out += _i.pack(value.node_id)
-    value_a = value.host
-    write_text(out, value_a)
+    a_host = value.host
+    write_text(out, a_host)
     out += _i.pack(value.port)

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
+_uB = Struct(">16sB")
 _ux = Struct(">16sx")
 
 
@@ -42,14 +43,11 @@ class GetTelemetrySubscriptionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
-    a_client_instance_id = buf[pos : pos + 16]
-    pos += 16
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = GetTelemetrySubscriptionsRequest(a_client_instance_id)
-    return value, pos
+    a_client_instance_id, size = _uB.unpack_from(buf, pos)
+    pos += 17
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return GetTelemetrySubscriptionsRequest(a_client_instance_id), pos
 
 
 def _write_flexible(value: GetTelemetrySubscriptionsRequest, out: bytearray, version: int) -> None:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ihui = Struct(">ih16si")
+_ihuiB = Struct(">ih16siB")
 _iit = Struct(">ii?")
+_iitB = Struct(">ii?B")
 
 
 class GetTelemetrySubscriptionsResponse(RootMessage):
@@ -66,46 +68,59 @@ class GetTelemetrySubscriptionsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
-    a_throttle_time_ms, a_error_code, a_client_instance_id, a_subscription_id = _ihui.unpack_from(buf, pos)
-    pos += 26
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, a_client_instance_id, a_subscription_id, size = _ihuiB.unpack_from(buf, pos)
+    pos += 27
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("accepted_compression_types", pos)
-    a_accepted_compression_types, pos = read_numbers(buf, pos, count_a, "b", 1)
-    a_push_interval_ms, a_telemetry_max_bytes, a_delta_temporality = _iit.unpack_from(buf, pos)
-    pos += 9
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_accepted_compression_types, pos = read_numbers(buf, pos, size - 1, "b", 1)
+    a_push_interval_ms, a_telemetry_max_bytes, a_delta_temporality, size = _iitB.unpack_from(buf, pos)
+    pos += 10
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("requested_metrics", pos)
-    a_requested_metrics = []
-    append_a = a_requested_metrics.append
-    for _ in range(count_a):
+    list_a_requested_metrics: list[str] = []
+    append_a_requested_metrics = list_a_requested_metrics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_requested_metrics = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_requested_metrics = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
+            item_a_requested_metrics, pos = read_compact_text(buf, pos)
+        append_a_requested_metrics(item_a_requested_metrics)
+    a_requested_metrics = list_a_requested_metrics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = GetTelemetrySubscriptionsResponse(a_throttle_time_ms, a_error_code, a_client_instance_id, a_subscription_id, a_accepted_compression_types, a_push_interval_ms, a_telemetry_max_bytes, a_delta_temporality, a_requested_metrics)
-    return value, pos
+    return GetTelemetrySubscriptionsResponse(a_throttle_time_ms, a_error_code, a_client_instance_id, a_subscription_id, a_accepted_compression_types, a_push_interval_ms, a_telemetry_max_bytes, a_delta_temporality, a_requested_metrics), pos
 
 
 def _write_flexible(value: GetTelemetrySubscriptionsResponse, out: bytearray, version: int) -> None:
     out += _ihui.pack(value.throttle_time_ms, value.error_code, value.client_instance_id, value.subscription_id)
-    value_a = value.accepted_compression_types
-    out += varint(len(value_a) + 1)
-    write_numbers(out, value_a, "b")
+    a_accepted_compression_types = value.accepted_compression_types
+    size = len(a_accepted_compression_types) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    write_numbers(out, a_accepted_compression_types, "b")
     out += _iit.pack(value.push_interval_ms, value.telemetry_max_bytes, value.delta_temporality)
-    value_a = value.requested_metrics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_requested_metrics = value.requested_metrics
+    size = len(a_requested_metrics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_requested_metrics in a_requested_metrics:
+        encoded = item_a_requested_metrics.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

@@ -39,10 +39,9 @@ class GroupMetadataKey(RootMessage):
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataKey, int]:
     a_group, pos = read_text(buf, pos)
-    value = GroupMetadataKey(a_group)
-    return value, pos
+    return GroupMetadataKey(a_group), pos
 
 
 def _write_plain(value: GroupMetadataKey, out: bytearray, version: int) -> None:
-    value_a = value.group
-    write_text(out, value_a)
+    a_group = value.group
+    write_text(out, a_group)

@@ -12,6 +12,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ii = Struct(">ii")
+_iiB = Struct(">iiB")
 _q = Struct(">q")
+_qB = Struct(">qB")
 
 
 class MemberMetadata(Message):
@@ -96,107 +99,132 @@ class GroupMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataValue, int]:
+    a_protocol: str | None
+    a_leader: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_protocol_type = buf[pos + 1 : end].decode()
         pos = end
-    else:
-        a_protocol_type, pos = read_compact_text(buf, pos)
-    (a_generation,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_protocol = buf[pos + 1 : end].decode()
-        pos = end
-    elif size == 0:
-        a_protocol = None
+    elif size == 1:
+        a_protocol_type = ""
         pos += 1
     else:
-        a_protocol, pos = read_compact_text(buf, pos)
+        a_protocol_type, pos = read_compact_text(buf, pos)
+    a_generation, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_protocol = buf[pos : end].decode()
+        pos = end
+    elif size == 1:
+        a_protocol = ""
+    elif size == 0:
+        a_protocol = None
+    else:
+        a_protocol, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_leader = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_leader = ""
+        pos += 1
     elif size == 0:
         a_leader = None
         pos += 1
     else:
         a_leader, pos = read_compact_text(buf, pos)
-    (a_current_state_timestamp,) = _q.unpack_from(buf, pos)
-    pos += 8
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_current_state_timestamp, size = _qB.unpack_from(buf, pos)
+    pos += 9
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("members", pos)
-    a_members = []
-    append_a = a_members.append
-    for _ in range(count_a):
+    list_a_members: list[MemberMetadata] = []
+    append_a_members = list_a_members.append
+    for _ in range(size - 1):
+        b_group_instance_id: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_member_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_member_id = ""
+            pos += 1
         else:
             b_member_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_instance_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_instance_id = ""
+            pos += 1
         elif size == 0:
             b_group_instance_id = None
             pos += 1
         else:
             b_group_instance_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_client_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_client_id = ""
+            pos += 1
         else:
             b_client_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_client_host = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_client_host = ""
+            pos += 1
         else:
             b_client_host, pos = read_compact_text(buf, pos)
-        b_rebalance_timeout, b_session_timeout = _ii.unpack_from(buf, pos)
-        pos += 8
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_subscription = buf[pos + 1 : end]
+        b_rebalance_timeout, b_session_timeout, size = _iiB.unpack_from(buf, pos)
+        pos += 9
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_subscription = buf[pos : end]
             pos = end
+        elif size == 1:
+            b_subscription = b""
         else:
-            b_subscription, pos = read_compact_bytes(buf, pos)
+            b_subscription, pos = read_compact_bytes(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_assignment = buf[pos + 1 : end]
             pos = end
+        elif size == 1:
+            b_assignment = b""
+            pos += 1
         else:
             b_assignment, pos = read_compact_bytes(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = MemberMetadata(b_member_id, b_group_instance_id, b_client_id, b_client_host, b_rebalance_timeout, b_session_timeout, b_subscription, b_assignment)
-        append_a(element)
+        append_a_members(MemberMetadata(b_member_id, b_group_instance_id, b_client_id, b_client_host, b_rebalance_timeout, b_session_timeout, b_subscription, b_assignment))
+    a_members = list_a_members
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = GroupMetadataValue(a_protocol_type, a_generation, a_protocol, a_leader, a_current_state_timestamp, a_members)
-    return value, pos
+    return GroupMetadataValue(a_protocol_type, a_generation, a_protocol, a_leader, a_current_state_timestamp, a_members), pos
 
 
 def _write_flexible(value: GroupMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.protocol_type
-    encoded = value_a.encode()
+    a_protocol_type = value.protocol_type
+    encoded = a_protocol_type.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -204,22 +232,22 @@ def _write_flexible(value: GroupMetadataValue, out: bytearray, version: int) -> 
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation)
-    value_a = value.protocol
-    if value_a is None:
+    a_protocol = value.protocol
+    if a_protocol is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_protocol.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.leader
-    if value_a is None:
+    a_leader = value.leader
+    if a_leader is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_leader.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -227,85 +255,80 @@ def _write_flexible(value: GroupMetadataValue, out: bytearray, version: int) -> 
             out += varint(size)
         out += encoded
     out += _q.pack(value.current_state_timestamp)
-    value_a = value.members
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.member_id
-        encoded = value_b.encode()
+    a_members = value.members
+    size = len(a_members) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_members in a_members:
+        b_member_id = item_a_members.member_id
+        encoded = b_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_instance_id
-        if value_b is None:
+        b_group_instance_id = item_a_members.group_instance_id
+        if b_group_instance_id is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_group_instance_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.client_id
-        encoded = value_b.encode()
+        b_client_id = item_a_members.client_id
+        encoded = b_client_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.client_host
-        encoded = value_b.encode()
+        b_client_host = item_a_members.client_host
+        encoded = b_client_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ii.pack(item_b.rebalance_timeout, item_b.session_timeout)
-        value_b = item_b.subscription
-        write_compact_bytes(out, value_b)
-        value_b = item_b.assignment
-        write_compact_bytes(out, value_b)
+        out += _ii.pack(item_a_members.rebalance_timeout, item_a_members.session_timeout)
+        b_subscription = item_a_members.subscription
+        write_compact_bytes(out, b_subscription)
+        b_assignment = item_a_members.assignment
+        write_compact_bytes(out, b_assignment)
         out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataValue, int]:
+    a_protocol: str | None
+    a_leader: str | None
     a_protocol_type, pos = read_text(buf, pos)
     (a_generation,) = _i.unpack_from(buf, pos)
     pos += 4
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_protocol = None
-        pos += 2
-    else:
-        a_protocol, pos = read_text(buf, pos)
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_leader = None
-        pos += 2
-    else:
-        a_leader, pos = read_text(buf, pos)
+    a_protocol, pos = read_nullable_text(buf, pos)
+    a_leader, pos = read_nullable_text(buf, pos)
     if version >= 2:
         (a_current_state_timestamp,) = _q.unpack_from(buf, pos)
         pos += 8
     else:
         a_current_state_timestamp = -1
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_members, pos = read_count(buf, pos)
+    if count_a_members < 0:
         raise refuse_null("members", pos)
-    a_members = []
-    append_a = a_members.append
-    for _ in range(count_a):
+    list_a_members: list[MemberMetadata] = []
+    append_a_members = list_a_members.append
+    for _ in range(count_a_members):
+        b_group_instance_id: str | None
         b_member_id, pos = read_text(buf, pos)
         if version >= 3:
-            if _h.unpack_from(buf, pos)[0] == -1:
-                b_group_instance_id = None
-                pos += 2
-            else:
-                b_group_instance_id, pos = read_text(buf, pos)
+            b_group_instance_id, pos = read_nullable_text(buf, pos)
         else:
             b_group_instance_id = None
         b_client_id, pos = read_text(buf, pos)
@@ -319,47 +342,46 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[GroupMetadataValue,
         pos += 4
         b_subscription, pos = read_bytes(buf, pos)
         b_assignment, pos = read_bytes(buf, pos)
-        element = MemberMetadata(b_member_id, b_group_instance_id, b_client_id, b_client_host, b_rebalance_timeout, b_session_timeout, b_subscription, b_assignment)
-        append_a(element)
-    value = GroupMetadataValue(a_protocol_type, a_generation, a_protocol, a_leader, a_current_state_timestamp, a_members)
-    return value, pos
+        append_a_members(MemberMetadata(b_member_id, b_group_instance_id, b_client_id, b_client_host, b_rebalance_timeout, b_session_timeout, b_subscription, b_assignment))
+    a_members = list_a_members
+    return GroupMetadataValue(a_protocol_type, a_generation, a_protocol, a_leader, a_current_state_timestamp, a_members), pos
 
 
 def _write_plain(value: GroupMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.protocol_type
-    write_text(out, value_a)
+    a_protocol_type = value.protocol_type
+    write_text(out, a_protocol_type)
     out += _i.pack(value.generation)
-    value_a = value.protocol
-    if value_a is None:
+    a_protocol = value.protocol
+    if a_protocol is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
-    value_a = value.leader
-    if value_a is None:
+        write_text(out, a_protocol)
+    a_leader = value.leader
+    if a_leader is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_leader)
     if version >= 2:
         out += _q.pack(value.current_state_timestamp)
-    value_a = value.members
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.member_id
-        write_text(out, value_b)
+    a_members = value.members
+    out += _i.pack(len(a_members))
+    for item_a_members in a_members:
+        b_member_id = item_a_members.member_id
+        write_text(out, b_member_id)
         if version >= 3:
-            value_b = item_b.group_instance_id
-            if value_b is None:
+            b_group_instance_id = item_a_members.group_instance_id
+            if b_group_instance_id is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_b)
-        value_b = item_b.client_id
-        write_text(out, value_b)
-        value_b = item_b.client_host
-        write_text(out, value_b)
+                write_text(out, b_group_instance_id)
+        b_client_id = item_a_members.client_id
+        write_text(out, b_client_id)
+        b_client_host = item_a_members.client_host
+        write_text(out, b_client_host)
         if version >= 1:
-            out += _i.pack(item_b.rebalance_timeout)
-        out += _i.pack(item_b.session_timeout)
-        value_b = item_b.subscription
-        write_bytes(out, value_b)
-        value_b = item_b.assignment
-        write_bytes(out, value_b)
+            out += _i.pack(item_a_members.rebalance_timeout)
+        out += _i.pack(item_a_members.session_timeout)
+        b_subscription = item_a_members.subscription
+        write_bytes(out, b_subscription)
+        b_assignment = item_a_members.assignment
+        write_bytes(out, b_assignment)

@@ -8,6 +8,7 @@ from groupkeeper.protocol.primitives import (
     RootMessage,
     absent,
     read_compact_text,
+    read_nullable_text,
     read_text,
     skip_tags,
     varint,
@@ -18,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class HeartbeatRequest(RootMessage):
@@ -58,27 +59,35 @@ class HeartbeatRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[HeartbeatRequest, int]:
+    a_group_instance_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    (a_generation_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_member_id = buf[pos + 1 : end].decode()
+    a_generation_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_member_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
     else:
-        a_member_id, pos = read_compact_text(buf, pos)
+        a_member_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_instance_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_instance_id = ""
+        pos += 1
     elif size == 0:
         a_group_instance_id = None
         pos += 1
@@ -88,13 +97,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[HeartbeatRequest
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = HeartbeatRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id)
-    return value, pos
+    return HeartbeatRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id), pos
 
 
 def _write_flexible(value: HeartbeatRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -102,19 +110,19 @@ def _write_flexible(value: HeartbeatRequest, out: bytearray, version: int) -> No
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation_id)
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.group_instance_id
-    if value_a is None:
+    a_group_instance_id = value.group_instance_id
+    if a_group_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_group_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -125,33 +133,29 @@ def _write_flexible(value: HeartbeatRequest, out: bytearray, version: int) -> No
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[HeartbeatRequest, int]:
+    a_group_instance_id: str | None
     a_group_id, pos = read_text(buf, pos)
     (a_generation_id,) = _i.unpack_from(buf, pos)
     pos += 4
     a_member_id, pos = read_text(buf, pos)
     if version >= 3:
-        if _h.unpack_from(buf, pos)[0] == -1:
-            a_group_instance_id = None
-            pos += 2
-        else:
-            a_group_instance_id, pos = read_text(buf, pos)
+        a_group_instance_id, pos = read_nullable_text(buf, pos)
     else:
         a_group_instance_id = None
-    value = HeartbeatRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id)
-    return value, pos
+    return HeartbeatRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id), pos
 
 
 def _write_plain(value: HeartbeatRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
     out += _i.pack(value.generation_id)
-    value_a = value.member_id
-    write_text(out, value_a)
+    a_member_id = value.member_id
+    write_text(out, a_member_id)
     if version >= 3:
-        value_a = value.group_instance_id
-        if value_a is None:
+        a_group_instance_id = value.group_instance_id
+        if a_group_instance_id is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_a)
+            write_text(out, a_group_instance_id)

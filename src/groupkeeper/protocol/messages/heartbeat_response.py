@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _h = Struct(">h")
 _i = Struct(">i")
-_ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
 
 
@@ -51,14 +51,11 @@ class HeartbeatResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[HeartbeatResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = HeartbeatResponse(a_throttle_time_ms, a_error_code)
-    return value, pos
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return HeartbeatResponse(a_throttle_time_ms, a_error_code), pos
 
 
 def _write_flexible(value: HeartbeatResponse, out: bytearray, version: int) -> None:
@@ -73,8 +70,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[HeartbeatResponse, 
         a_throttle_time_ms = 0
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    value = HeartbeatResponse(a_throttle_time_ms, a_error_code)
-    return value, pos
+    return HeartbeatResponse(a_throttle_time_ms, a_error_code), pos
 
 
 def _write_plain(value: HeartbeatResponse, out: bytearray, version: int) -> None:

@@ -10,6 +10,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _b = Struct(">b")
+_bB = Struct(">bB")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class AlterConfigsResourceResponse(Message):
@@ -75,69 +79,75 @@ class IncrementalAlterConfigsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_responses: list[AlterConfigsResourceResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
-        (b_resource_type,) = _b.unpack_from(buf, pos)
-        pos += 1
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_resource_name = buf[pos + 1 : end].decode()
+            b_error_message, pos = read_compact_text(buf, pos - 1)
+        b_resource_type, size = _bB.unpack_from(buf, pos)
+        pos += 2
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_resource_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
         else:
-            b_resource_name, pos = read_compact_text(buf, pos)
+            b_resource_name, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AlterConfigsResourceResponse(b_error_code, b_error_message, b_resource_type, b_resource_name)
-        append_a(element)
+        append_a_responses(AlterConfigsResourceResponse(b_error_code, b_error_message, b_resource_type, b_resource_name))
+    a_responses = list_a_responses
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = IncrementalAlterConfigsResponse(a_throttle_time_ms, a_responses)
-    return value, pos
+    return IncrementalAlterConfigsResponse(a_throttle_time_ms, a_responses), pos
 
 
 def _write_flexible(value: IncrementalAlterConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
+        out += _h.pack(item_a_responses.error_code)
+        b_error_message = item_a_responses.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+        out += _b.pack(item_a_responses.resource_type)
+        b_resource_name = item_a_responses.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -151,39 +161,35 @@ def _write_flexible(value: IncrementalAlterConfigsResponse, out: bytearray, vers
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_responses, pos = read_count(buf, pos)
+    if count_a_responses < 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[AlterConfigsResourceResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(count_a_responses):
+        b_error_message: str | None
         (b_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        if _h.unpack_from(buf, pos)[0] == -1:
-            b_error_message = None
-            pos += 2
-        else:
-            b_error_message, pos = read_text(buf, pos)
+        b_error_message, pos = read_nullable_text(buf, pos)
         (b_resource_type,) = _b.unpack_from(buf, pos)
         pos += 1
         b_resource_name, pos = read_text(buf, pos)
-        element = AlterConfigsResourceResponse(b_error_code, b_error_message, b_resource_type, b_resource_name)
-        append_a(element)
-    value = IncrementalAlterConfigsResponse(a_throttle_time_ms, a_responses)
-    return value, pos
+        append_a_responses(AlterConfigsResourceResponse(b_error_code, b_error_message, b_resource_type, b_resource_name))
+    a_responses = list_a_responses
+    return IncrementalAlterConfigsResponse(a_throttle_time_ms, a_responses), pos
 
 
 def _write_plain(value: IncrementalAlterConfigsResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.responses
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_responses = value.responses
+    out += _i.pack(len(a_responses))
+    for item_a_responses in a_responses:
+        out += _h.pack(item_a_responses.error_code)
+        b_error_message = item_a_responses.error_message
+        if b_error_message is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_b)
-        out += _b.pack(item_b.resource_type)
-        value_b = item_b.resource_name
-        write_text(out, value_b)
+            write_text(out, b_error_message)
+        out += _b.pack(item_a_responses.resource_type)
+        b_resource_name = item_a_responses.resource_name
+        write_text(out, b_resource_name)

@@ -8,7 +8,7 @@ from groupkeeper.protocol.primitives import (
     RootMessage,
     absent,
     read_compact_text,
-    read_text,
+    read_nullable_text,
     skip_tags,
     varint,
     write_text,
@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
 _qh = Struct(">qh")
 _tt = Struct(">??")
@@ -64,11 +63,15 @@ class InitProducerIdRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitProducerIdRequest, int]:
+    a_transactional_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_transactional_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_transactional_id = ""
+        pos += 1
     elif size == 0:
         a_transactional_id = None
         pos += 1
@@ -92,8 +95,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitProducerIdRe
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = InitProducerIdRequest(a_transactional_id, a_transaction_timeout_ms, a_producer_id, a_producer_epoch, a_enable2_pc, a_keep_prepared_txn)
-    return value, pos
+    return InitProducerIdRequest(a_transactional_id, a_transaction_timeout_ms, a_producer_id, a_producer_epoch, a_enable2_pc, a_keep_prepared_txn), pos
 
 
 def _write_flexible(value: InitProducerIdRequest, out: bytearray, version: int) -> None:
@@ -105,11 +107,11 @@ def _write_flexible(value: InitProducerIdRequest, out: bytearray, version: int) 
         raise absent("enable2_pc", version)
     if not (version >= 6) and value.keep_prepared_txn:
         raise absent("keep_prepared_txn", version)
-    value_a = value.transactional_id
-    if value_a is None:
+    a_transactional_id = value.transactional_id
+    if a_transactional_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_transactional_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -125,15 +127,11 @@ def _write_flexible(value: InitProducerIdRequest, out: bytearray, version: int) 
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[InitProducerIdRequest, int]:
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_transactional_id = None
-        pos += 2
-    else:
-        a_transactional_id, pos = read_text(buf, pos)
+    a_transactional_id: str | None
+    a_transactional_id, pos = read_nullable_text(buf, pos)
     (a_transaction_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = InitProducerIdRequest(a_transactional_id, a_transaction_timeout_ms, -1, -1, False, False)
-    return value, pos
+    return InitProducerIdRequest(a_transactional_id, a_transaction_timeout_ms, -1, -1, False, False), pos
 
 
 def _write_plain(value: InitProducerIdRequest, out: bytearray, version: int) -> None:
@@ -145,9 +143,9 @@ def _write_plain(value: InitProducerIdRequest, out: bytearray, version: int) -> 
         raise absent("enable2_pc", version)
     if value.keep_prepared_txn:
         raise absent("keep_prepared_txn", version)
-    value_a = value.transactional_id
-    if value_a is None:
+    a_transactional_id = value.transactional_id
+    if a_transactional_id is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_transactional_id)
     out += _i.pack(value.transaction_timeout_ms)

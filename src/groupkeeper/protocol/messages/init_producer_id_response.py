@@ -70,8 +70,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitProducerIdRe
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = InitProducerIdResponse(a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch, a_ongoing_txn_producer_id, a_ongoing_txn_producer_epoch)
-    return value, pos
+    return InitProducerIdResponse(a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch, a_ongoing_txn_producer_id, a_ongoing_txn_producer_epoch), pos
 
 
 def _write_flexible(value: InitProducerIdResponse, out: bytearray, version: int) -> None:
@@ -88,8 +87,7 @@ def _write_flexible(value: InitProducerIdResponse, out: bytearray, version: int)
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[InitProducerIdResponse, int]:
     a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch = _ihqh.unpack_from(buf, pos)
     pos += 16
-    value = InitProducerIdResponse(a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch, -1, -1)
-    return value, pos
+    return InitProducerIdResponse(a_throttle_time_ms, a_error_code, a_producer_id, a_producer_epoch, -1, -1), pos
 
 
 def _write_plain(value: InitProducerIdResponse, out: bytearray, version: int) -> None:

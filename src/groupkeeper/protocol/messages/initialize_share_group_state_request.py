@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_iiq = Struct(">iiq")
+_iiqB = Struct(">iiqB")
 _iiqx = Struct(">iiqx")
+_uB = Struct(">16sB")
 
 
 class PartitionData(Message):
@@ -78,64 +79,76 @@ class InitializeShareGroupStateRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitializeShareGroupStateRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topics: list[InitializeStateData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition, c_state_epoch, c_start_offset = _iiq.unpack_from(buf, pos)
-            pos += 16
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = PartitionData(c_partition, c_state_epoch, c_start_offset)
-            append_b(element)
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition, c_state_epoch, c_start_offset, size = _iiqB.unpack_from(buf, pos)
+            pos += 17
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(PartitionData(c_partition, c_state_epoch, c_start_offset))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = InitializeStateData(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_topics(InitializeStateData(b_topic_id, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = InitializeShareGroupStateRequest(a_group_id, a_topics)
-    return value, pos
+    return InitializeShareGroupStateRequest(a_group_id, a_topics), pos
 
 
 def _write_flexible(value: InitializeShareGroupStateRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iiqx.pack(item_c.partition, item_c.state_epoch, item_c.start_offset)
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iiqx.pack(item_b_partitions.partition, item_b_partitions.state_epoch, item_b_partitions.start_offset)
         out.append(0)
     out.append(0)

@@ -13,6 +13,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
 _ii = Struct(">ii")
+_iiB = Struct(">iiB")
 
 
 class JoinGroupRequestProtocol(Message):
@@ -88,71 +89,95 @@ class JoinGroupRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest, int]:
+    a_group_instance_id: str | None
+    a_reason: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_session_timeout_ms, a_rebalance_timeout_ms = _ii.unpack_from(buf, pos)
-    pos += 8
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_member_id = buf[pos + 1 : end].decode()
+    a_session_timeout_ms, a_rebalance_timeout_ms, size = _iiB.unpack_from(buf, pos)
+    pos += 9
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_member_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
     else:
-        a_member_id, pos = read_compact_text(buf, pos)
+        a_member_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_instance_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_instance_id = ""
+        pos += 1
     elif size == 0:
         a_group_instance_id = None
         pos += 1
     else:
         a_group_instance_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_protocol_type = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_protocol_type = ""
+        pos += 1
     else:
         a_protocol_type, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("protocols", pos)
-    a_protocols = []
-    append_a = a_protocols.append
-    for _ in range(count_a):
+    list_a_protocols: list[JoinGroupRequestProtocol] = []
+    append_a_protocols = list_a_protocols.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_metadata = buf[pos + 1 : end]
             pos = end
+        elif size == 1:
+            b_metadata = b""
+            pos += 1
         else:
             b_metadata, pos = read_compact_bytes(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = JoinGroupRequestProtocol(b_name, b_metadata)
-        append_a(element)
+        append_a_protocols(JoinGroupRequestProtocol(b_name, b_metadata))
+    a_protocols = list_a_protocols
     if version >= 8:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_reason = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_reason = ""
+            pos += 1
         elif size == 0:
             a_reason = None
             pos += 1
@@ -164,13 +189,12 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = JoinGroupRequest(a_group_id, a_session_timeout_ms, a_rebalance_timeout_ms, a_member_id, a_group_instance_id, a_protocol_type, a_protocols, a_reason)
-    return value, pos
+    return JoinGroupRequest(a_group_id, a_session_timeout_ms, a_rebalance_timeout_ms, a_member_id, a_group_instance_id, a_protocol_type, a_protocols, a_reason), pos
 
 
 def _write_flexible(value: JoinGroupRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -178,53 +202,57 @@ def _write_flexible(value: JoinGroupRequest, out: bytearray, version: int) -> No
         out += varint(size)
     out += encoded
     out += _ii.pack(value.session_timeout_ms, value.rebalance_timeout_ms)
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.group_instance_id
-    if value_a is None:
+    a_group_instance_id = value.group_instance_id
+    if a_group_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_group_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.protocol_type
-    encoded = value_a.encode()
+    a_protocol_type = value.protocol_type
+    encoded = a_protocol_type.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.protocols
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_protocols = value.protocols
+    size = len(a_protocols) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_protocols in a_protocols:
+        b_name = item_a_protocols.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.metadata
-        write_compact_bytes(out, value_b)
+        b_metadata = item_a_protocols.metadata
+        write_compact_bytes(out, b_metadata)
         out.append(0)
     if version >= 8:
-        value_a = value.reason
-        if value_a is None:
+        a_reason = value.reason
+        if a_reason is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_reason.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -235,6 +263,7 @@ def _write_flexible(value: JoinGroupRequest, out: bytearray, version: int) -> No
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest, int]:
+    a_group_instance_id: str | None
     a_group_id, pos = read_text(buf, pos)
     (a_session_timeout_ms,) = _i.unpack_from(buf, pos)
     pos += 4
@@ -245,50 +274,45 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRequest, i
         a_rebalance_timeout_ms = -1
     a_member_id, pos = read_text(buf, pos)
     if version >= 5:
-        if _h.unpack_from(buf, pos)[0] == -1:
-            a_group_instance_id = None
-            pos += 2
-        else:
-            a_group_instance_id, pos = read_text(buf, pos)
+        a_group_instance_id, pos = read_nullable_text(buf, pos)
     else:
         a_group_instance_id = None
     a_protocol_type, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_protocols, pos = read_count(buf, pos)
+    if count_a_protocols < 0:
         raise refuse_null("protocols", pos)
-    a_protocols = []
-    append_a = a_protocols.append
-    for _ in range(count_a):
+    list_a_protocols: list[JoinGroupRequestProtocol] = []
+    append_a_protocols = list_a_protocols.append
+    for _ in range(count_a_protocols):
         b_name, pos = read_text(buf, pos)
         b_metadata, pos = read_bytes(buf, pos)
-        element = JoinGroupRequestProtocol(b_name, b_metadata)
-        append_a(element)
-    value = JoinGroupRequest(a_group_id, a_session_timeout_ms, a_rebalance_timeout_ms, a_member_id, a_group_instance_id, a_protocol_type, a_protocols, None)
-    return value, pos
+        append_a_protocols(JoinGroupRequestProtocol(b_name, b_metadata))
+    a_protocols = list_a_protocols
+    return JoinGroupRequest(a_group_id, a_session_timeout_ms, a_rebalance_timeout_ms, a_member_id, a_group_instance_id, a_protocol_type, a_protocols, None), pos
 
 
 def _write_plain(value: JoinGroupRequest, out: bytearray, version: int) -> None:
     if not (version >= 5) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
     out += _i.pack(value.session_timeout_ms)
     if version >= 1:
         out += _i.pack(value.rebalance_timeout_ms)
-    value_a = value.member_id
-    write_text(out, value_a)
+    a_member_id = value.member_id
+    write_text(out, a_member_id)
     if version >= 5:
-        value_a = value.group_instance_id
-        if value_a is None:
+        a_group_instance_id = value.group_instance_id
+        if a_group_instance_id is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_a)
-    value_a = value.protocol_type
-    write_text(out, value_a)
-    value_a = value.protocols
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.metadata
-        write_bytes(out, value_b)
+            write_text(out, a_group_instance_id)
+    a_protocol_type = value.protocol_type
+    write_text(out, a_protocol_type)
+    a_protocols = value.protocols
+    out += _i.pack(len(a_protocols))
+    for item_a_protocols in a_protocols:
+        b_name = item_a_protocols.name
+        write_text(out, b_name)
+        b_metadata = item_a_protocols.metadata
+        write_bytes(out, b_metadata)

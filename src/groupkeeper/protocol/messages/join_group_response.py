@@ -13,6 +13,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _hi = Struct(">hi")
 _i = Struct(">i")
 _ihi = Struct(">ihi")
@@ -94,14 +94,19 @@ class JoinGroupResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupResponse, int]:
+    a_protocol_type: str | None
+    a_protocol_name: str | None
     a_throttle_time_ms, a_error_code, a_generation_id = _ihi.unpack_from(buf, pos)
     pos += 10
     if version >= 7:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_protocol_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_protocol_type = ""
+            pos += 1
         elif size == 0:
             a_protocol_type = None
             pos += 1
@@ -110,10 +115,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRespons
     else:
         a_protocol_type = None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_protocol_name = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_protocol_name = ""
+        pos += 1
     elif size == 0:
         if not (version >= 7):
             raise refuse_null("protocol_name", pos)
@@ -122,10 +130,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRespons
     else:
         a_protocol_name, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_leader = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_leader = ""
+        pos += 1
     else:
         a_leader, pos = read_compact_text(buf, pos)
     if version >= 9:
@@ -134,54 +145,69 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[JoinGroupRespons
     else:
         a_skip_assignment = False
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
+        pos += 1
     else:
         a_member_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("members", pos)
-    a_members = []
-    append_a = a_members.append
-    for _ in range(count_a):
+    list_a_members: list[JoinGroupResponseMember] = []
+    append_a_members = list_a_members.append
+    for _ in range(size - 1):
+        b_group_instance_id: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_member_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_member_id = ""
+            pos += 1
         else:
             b_member_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_instance_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_instance_id = ""
+            pos += 1
         elif size == 0:
             b_group_instance_id = None
             pos += 1
         else:
             b_group_instance_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_metadata = buf[pos + 1 : end]
             pos = end
+        elif size == 1:
+            b_metadata = b""
+            pos += 1
         else:
             b_metadata, pos = read_compact_bytes(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = JoinGroupResponseMember(b_member_id, b_group_instance_id, b_metadata)
-        append_a(element)
+        append_a_members(JoinGroupResponseMember(b_member_id, b_group_instance_id, b_metadata))
+    a_members = list_a_members
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = JoinGroupResponse(a_throttle_time_ms, a_error_code, a_generation_id, a_protocol_type, a_protocol_name, a_leader, a_skip_assignment, a_member_id, a_members)
-    return value, pos
+    return JoinGroupResponse(a_throttle_time_ms, a_error_code, a_generation_id, a_protocol_type, a_protocol_name, a_leader, a_skip_assignment, a_member_id, a_members), pos
 
 
 def _write_flexible(value: JoinGroupResponse, out: bytearray, version: int) -> None:
@@ -189,32 +215,32 @@ def _write_flexible(value: JoinGroupResponse, out: bytearray, version: int) -> N
         raise absent("skip_assignment", version)
     out += _ihi.pack(value.throttle_time_ms, value.error_code, value.generation_id)
     if version >= 7:
-        value_a = value.protocol_type
-        if value_a is None:
+        a_protocol_type = value.protocol_type
+        if a_protocol_type is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_protocol_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    value_a = value.protocol_name
-    if value_a is None:
+    a_protocol_name = value.protocol_name
+    if a_protocol_name is None:
         if not (version >= 7):
             raise absent("protocol_name = null", version)
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_protocol_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.leader
-    encoded = value_a.encode()
+    a_leader = value.leader
+    encoded = a_leader.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -223,38 +249,42 @@ def _write_flexible(value: JoinGroupResponse, out: bytearray, version: int) -> N
     out += encoded
     if version >= 9:
         out += _t.pack(value.skip_assignment)
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.members
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.member_id
-        encoded = value_b.encode()
+    a_members = value.members
+    size = len(a_members) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_members in a_members:
+        b_member_id = item_a_members.member_id
+        encoded = b_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_instance_id
-        if value_b is None:
+        b_group_instance_id = item_a_members.group_instance_id
+        if b_group_instance_id is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_group_instance_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.metadata
-        write_compact_bytes(out, value_b)
+        b_metadata = item_a_members.metadata
+        write_compact_bytes(out, b_metadata)
         out.append(0)
     out.append(0)
 
@@ -270,26 +300,22 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[JoinGroupResponse, 
     a_protocol_name, pos = read_text(buf, pos)
     a_leader, pos = read_text(buf, pos)
     a_member_id, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_members, pos = read_count(buf, pos)
+    if count_a_members < 0:
         raise refuse_null("members", pos)
-    a_members = []
-    append_a = a_members.append
-    for _ in range(count_a):
+    list_a_members: list[JoinGroupResponseMember] = []
+    append_a_members = list_a_members.append
+    for _ in range(count_a_members):
+        b_group_instance_id: str | None
         b_member_id, pos = read_text(buf, pos)
         if version >= 5:
-            if _h.unpack_from(buf, pos)[0] == -1:
-                b_group_instance_id = None
-                pos += 2
-            else:
-                b_group_instance_id, pos = read_text(buf, pos)
+            b_group_instance_id, pos = read_nullable_text(buf, pos)
         else:
             b_group_instance_id = None
         b_metadata, pos = read_bytes(buf, pos)
-        element = JoinGroupResponseMember(b_member_id, b_group_instance_id, b_metadata)
-        append_a(element)
-    value = JoinGroupResponse(a_throttle_time_ms, a_error_code, a_generation_id, None, a_protocol_name, a_leader, False, a_member_id, a_members)
-    return value, pos
+        append_a_members(JoinGroupResponseMember(b_member_id, b_group_instance_id, b_metadata))
+    a_members = list_a_members
+    return JoinGroupResponse(a_throttle_time_ms, a_error_code, a_generation_id, None, a_protocol_name, a_leader, False, a_member_id, a_members), pos
 
 
 def _write_plain(value: JoinGroupResponse, out: bytearray, version: int) -> None:
@@ -298,22 +324,24 @@ def _write_plain(value: JoinGroupResponse, out: bytearray, version: int) -> None
     if version >= 2:
         out += _i.pack(value.throttle_time_ms)
     out += _hi.pack(value.error_code, value.generation_id)
-    value_a = value.protocol_name
-    write_text(out, value_a)
-    value_a = value.leader
-    write_text(out, value_a)
-    value_a = value.member_id
-    write_text(out, value_a)
-    value_a = value.members
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.member_id
-        write_text(out, value_b)
+    a_protocol_name = value.protocol_name
+    if a_protocol_name is None:
+        raise absent("protocol_name = null", version)
+    write_text(out, a_protocol_name)
+    a_leader = value.leader
+    write_text(out, a_leader)
+    a_member_id = value.member_id
+    write_text(out, a_member_id)
+    a_members = value.members
+    out += _i.pack(len(a_members))
+    for item_a_members in a_members:
+        b_member_id = item_a_members.member_id
+        write_text(out, b_member_id)
         if version >= 5:
-            value_b = item_b.group_instance_id
-            if value_b is None:
+            b_group_instance_id = item_a_members.group_instance_id
+            if b_group_instance_id is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_b)
-        value_b = item_b.metadata
-        write_bytes(out, value_b)
+                write_text(out, b_group_instance_id)
+        b_metadata = item_a_members.metadata
+        write_bytes(out, b_metadata)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_hh = Struct(">hh")
+_hhB = Struct(">hhB")
 _hhx = Struct(">hhx")
 
 
@@ -43,14 +43,11 @@ class KRaftVersionRecord(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[KRaftVersionRecord, int]:
-    a_version, a_kraft_version = _hh.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = KRaftVersionRecord(a_version, a_kraft_version)
-    return value, pos
+    a_version, a_kraft_version, size = _hhB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return KRaftVersionRecord(a_version, a_kraft_version), pos
 
 
 def _write_flexible(value: KRaftVersionRecord, out: bytearray, version: int) -> None:

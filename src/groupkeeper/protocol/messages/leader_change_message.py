@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _hi = Struct(">hi")
+_hiB = Struct(">hiB")
 _i = Struct(">i")
 
 
@@ -66,14 +67,15 @@ class LeaderChangeMessage(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaderChangeMessage, int]:
-    a_version, a_leader_id = _hi.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_version, a_leader_id, size = _hiB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("voters", pos)
-    a_voters = []
-    append_a = a_voters.append
-    for _ in range(count_a):
+    list_a_voters: list[Voter] = []
+    append_a_voters = list_a_voters.append
+    for _ in range(size - 1):
         (b_voter_id,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 1:
@@ -85,53 +87,63 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaderChangeMess
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = Voter(b_voter_id, b_voter_directory_id)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_voters(Voter(b_voter_id, b_voter_directory_id))
+    a_voters = list_a_voters
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("granting_voters", pos)
-    a_granting_voters = []
-    append_a = a_granting_voters.append
-    for _ in range(count_a):
-        (b_voter_id,) = _i.unpack_from(buf, pos)
+    list_a_granting_voters: list[Voter] = []
+    append_a_granting_voters = list_a_granting_voters.append
+    for _ in range(size - 1):
+        (c_voter_id,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 1:
-            b_voter_directory_id = buf[pos : pos + 16]
+            c_voter_directory_id = buf[pos : pos + 16]
             pos += 16
         else:
-            b_voter_directory_id = ZERO_UUID
+            c_voter_directory_id = ZERO_UUID
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = Voter(b_voter_id, b_voter_directory_id)
-        append_a(element)
+        append_a_granting_voters(Voter(c_voter_id, c_voter_directory_id))
+    a_granting_voters = list_a_granting_voters
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = LeaderChangeMessage(a_version, a_leader_id, a_voters, a_granting_voters)
-    return value, pos
+    return LeaderChangeMessage(a_version, a_leader_id, a_voters, a_granting_voters), pos
 
 
 def _write_flexible(value: LeaderChangeMessage, out: bytearray, version: int) -> None:
     out += _hi.pack(value.version, value.leader_id)
-    value_a = value.voters
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        if not (version >= 1) and item_b.voter_directory_id != ZERO_UUID:
+    a_voters = value.voters
+    size = len(a_voters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_voters in a_voters:
+        if not (version >= 1) and item_a_voters.voter_directory_id != ZERO_UUID:
             raise absent("voter_directory_id", version)
-        out += _i.pack(item_b.voter_id)
+        out += _i.pack(item_a_voters.voter_id)
         if version >= 1:
-            out += item_b.voter_directory_id
+            out += item_a_voters.voter_directory_id
         out.append(0)
-    value_a = value.granting_voters
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        if not (version >= 1) and item_b.voter_directory_id != ZERO_UUID:
+    a_granting_voters = value.granting_voters
+    size = len(a_granting_voters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_granting_voters in a_granting_voters:
+        if not (version >= 1) and item_a_granting_voters.voter_directory_id != ZERO_UUID:
             raise absent("voter_directory_id", version)
-        out += _i.pack(item_b.voter_id)
+        out += _i.pack(item_a_granting_voters.voter_id)
         if version >= 1:
-            out += item_b.voter_directory_id
+            out += item_a_granting_voters.voter_directory_id
         out.append(0)
     out.append(0)

@@ -11,6 +11,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
 
 
@@ -76,30 +76,44 @@ class LeaveGroupRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("members", pos)
-    a_members = []
-    append_a = a_members.append
-    for _ in range(count_a):
+    list_a_members: list[MemberIdentity] = []
+    append_a_members = list_a_members.append
+    for _ in range(size - 1):
+        b_group_instance_id: str | None
+        b_reason: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_member_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_member_id = ""
+            pos += 1
         else:
             b_member_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_instance_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_instance_id = ""
+            pos += 1
         elif size == 0:
             b_group_instance_id = None
             pos += 1
@@ -107,10 +121,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupReques
             b_group_instance_id, pos = read_compact_text(buf, pos)
         if version >= 5:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_reason = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_reason = ""
+                pos += 1
             elif size == 0:
                 b_reason = None
                 pos += 1
@@ -122,43 +139,46 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupReques
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = MemberIdentity(b_member_id, b_group_instance_id, b_reason)
-        append_a(element)
+        append_a_members(MemberIdentity(b_member_id, b_group_instance_id, b_reason))
+    a_members = list_a_members
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = LeaveGroupRequest(a_group_id, "", a_members)
-    return value, pos
+    return LeaveGroupRequest(a_group_id, "", a_members), pos
 
 
 def _write_flexible(value: LeaveGroupRequest, out: bytearray, version: int) -> None:
     if value.member_id:
         raise absent("member_id", version)
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.members
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.member_id
-        encoded = value_b.encode()
+    a_members = value.members
+    size = len(a_members) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_members in a_members:
+        b_member_id = item_a_members.member_id
+        encoded = b_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_instance_id
-        if value_b is None:
+        b_group_instance_id = item_a_members.group_instance_id
+        if b_group_instance_id is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_group_instance_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -166,11 +186,11 @@ def _write_flexible(value: LeaveGroupRequest, out: bytearray, version: int) -> N
                 out += varint(size)
             out += encoded
         if version >= 5:
-            value_b = item_b.reason
-            if value_b is None:
+            b_reason = item_a_members.reason
+            if b_reason is None:
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_reason.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -182,30 +202,27 @@ def _write_flexible(value: LeaveGroupRequest, out: bytearray, version: int) -> N
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupRequest, int]:
+    a_members: Sequence[MemberIdentity]
     a_group_id, pos = read_text(buf, pos)
     if version <= 2:
         a_member_id, pos = read_text(buf, pos)
     else:
         a_member_id = ""
     if version >= 3:
-        count_a, pos = read_count(buf, pos)
-        if count_a < 0:
+        count_a_members, pos = read_count(buf, pos)
+        if count_a_members < 0:
             raise refuse_null("members", pos)
-        a_members = []
-        append_a = a_members.append
-        for _ in range(count_a):
+        list_a_members: list[MemberIdentity] = []
+        append_a_members = list_a_members.append
+        for _ in range(count_a_members):
+            b_group_instance_id: str | None
             b_member_id, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                b_group_instance_id = None
-                pos += 2
-            else:
-                b_group_instance_id, pos = read_text(buf, pos)
-            element = MemberIdentity(b_member_id, b_group_instance_id, None)
-            append_a(element)
+            b_group_instance_id, pos = read_nullable_text(buf, pos)
+            append_a_members(MemberIdentity(b_member_id, b_group_instance_id, None))
+        a_members = list_a_members
     else:
         a_members = ()
-    value = LeaveGroupRequest(a_group_id, a_member_id, a_members)
-    return value, pos
+    return LeaveGroupRequest(a_group_id, a_member_id, a_members), pos
 
 
 def _write_plain(value: LeaveGroupRequest, out: bytearray, version: int) -> None:
@@ -213,19 +230,19 @@ def _write_plain(value: LeaveGroupRequest, out: bytearray, version: int) -> None
         raise absent("member_id", version)
     if not (version >= 3) and value.members:
         raise absent("members", version)
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
     if version <= 2:
-        value_a = value.member_id
-        write_text(out, value_a)
+        a_member_id = value.member_id
+        write_text(out, a_member_id)
     if version >= 3:
-        value_a = value.members
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.member_id
-            write_text(out, value_b)
-            value_b = item_b.group_instance_id
-            if value_b is None:
+        a_members = value.members
+        out += _i.pack(len(a_members))
+        for item_a_members in a_members:
+            b_member_id = item_a_members.member_id
+            write_text(out, b_member_id)
+            b_group_instance_id = item_a_members.group_instance_id
+            if b_group_instance_id is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_b)
+                write_text(out, b_group_instance_id)

@@ -11,6 +11,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _hx = Struct(">hx")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class MemberResponse(Message):
@@ -77,76 +80,86 @@ class LeaveGroupResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("members", pos)
-    a_members = []
-    append_a = a_members.append
-    for _ in range(count_a):
+    list_a_members: list[MemberResponse] = []
+    append_a_members = list_a_members.append
+    for _ in range(size - 1):
+        b_group_instance_id: str | None
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_member_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_member_id = ""
+            pos += 1
         else:
             b_member_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_instance_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_instance_id = ""
+            pos += 1
         elif size == 0:
             b_group_instance_id = None
             pos += 1
         else:
             b_group_instance_id, pos = read_compact_text(buf, pos)
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = MemberResponse(b_member_id, b_group_instance_id, b_error_code)
-        append_a(element)
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_members(MemberResponse(b_member_id, b_group_instance_id, b_error_code))
+    a_members = list_a_members
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = LeaveGroupResponse(a_throttle_time_ms, a_error_code, a_members)
-    return value, pos
+    return LeaveGroupResponse(a_throttle_time_ms, a_error_code, a_members), pos
 
 
 def _write_flexible(value: LeaveGroupResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.members
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.member_id
-        encoded = value_b.encode()
+    a_members = value.members
+    size = len(a_members) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_members in a_members:
+        b_member_id = item_a_members.member_id
+        encoded = b_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_instance_id
-        if value_b is None:
+        b_group_instance_id = item_a_members.group_instance_id
+        if b_group_instance_id is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_group_instance_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        out += _hx.pack(item_b.error_code)
+        out += _hx.pack(item_a_members.error_code)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupResponse, int]:
+    a_members: Sequence[MemberResponse]
     if version >= 1:
         (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -155,26 +168,22 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LeaveGroupResponse,
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
     if version >= 3:
-        count_a, pos = read_count(buf, pos)
-        if count_a < 0:
+        count_a_members, pos = read_count(buf, pos)
+        if count_a_members < 0:
             raise refuse_null("members", pos)
-        a_members = []
-        append_a = a_members.append
-        for _ in range(count_a):
+        list_a_members: list[MemberResponse] = []
+        append_a_members = list_a_members.append
+        for _ in range(count_a_members):
+            b_group_instance_id: str | None
             b_member_id, pos = read_text(buf, pos)
-            if _h.unpack_from(buf, pos)[0] == -1:
-                b_group_instance_id = None
-                pos += 2
-            else:
-                b_group_instance_id, pos = read_text(buf, pos)
+            b_group_instance_id, pos = read_nullable_text(buf, pos)
             (b_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
-            element = MemberResponse(b_member_id, b_group_instance_id, b_error_code)
-            append_a(element)
+            append_a_members(MemberResponse(b_member_id, b_group_instance_id, b_error_code))
+        a_members = list_a_members
     else:
         a_members = ()
-    value = LeaveGroupResponse(a_throttle_time_ms, a_error_code, a_members)
-    return value, pos
+    return LeaveGroupResponse(a_throttle_time_ms, a_error_code, a_members), pos
 
 
 def _write_plain(value: LeaveGroupResponse, out: bytearray, version: int) -> None:
@@ -184,14 +193,14 @@ def _write_plain(value: LeaveGroupResponse, out: bytearray, version: int) -> Non
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
     if version >= 3:
-        value_a = value.members
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.member_id
-            write_text(out, value_b)
-            value_b = item_b.group_instance_id
-            if value_b is None:
+        a_members = value.members
+        out += _i.pack(len(a_members))
+        for item_a_members in a_members:
+            b_member_id = item_a_members.member_id
+            write_text(out, b_member_id)
+            b_group_instance_id = item_a_members.group_instance_id
+            if b_group_instance_id is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_b)
-            out += _h.pack(item_b.error_code)
+                write_text(out, b_group_instance_id)
+            out += _h.pack(item_a_members.error_code)

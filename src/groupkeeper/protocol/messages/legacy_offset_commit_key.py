@@ -50,13 +50,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LegacyOffsetCommitK
     a_topic, pos = read_text(buf, pos)
     (a_partition,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = LegacyOffsetCommitKey(a_group, a_topic, a_partition)
-    return value, pos
+    return LegacyOffsetCommitKey(a_group, a_topic, a_partition), pos
 
 
 def _write_plain(value: LegacyOffsetCommitKey, out: bytearray, version: int) -> None:
-    value_a = value.group
-    write_text(out, value_a)
-    value_a = value.topic
-    write_text(out, value_a)
+    a_group = value.group
+    write_text(out, a_group)
+    a_topic = value.topic
+    write_text(out, a_topic)
     out += _i.pack(value.partition)

@@ -51,12 +51,11 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[LegacyOffsetCommitV
     a_metadata, pos = read_text(buf, pos)
     (a_commit_timestamp,) = _q.unpack_from(buf, pos)
     pos += 8
-    value = LegacyOffsetCommitValue(a_offset, a_metadata, a_commit_timestamp)
-    return value, pos
+    return LegacyOffsetCommitValue(a_offset, a_metadata, a_commit_timestamp), pos
 
 
 def _write_plain(value: LegacyOffsetCommitValue, out: bytearray, version: int) -> None:
     out += _q.pack(value.offset)
-    value_a = value.metadata
-    write_text(out, value_a)
+    a_metadata = value.metadata
+    write_text(out, a_metadata)
     out += _q.pack(value.commit_timestamp)

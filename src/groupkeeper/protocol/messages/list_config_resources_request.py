@@ -44,26 +44,33 @@ class ListConfigResourcesRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResourcesRequest, int]:
+    a_resource_types: Sequence[int]
     if version >= 1:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("resource_types", pos)
-        a_resource_types, pos = read_numbers(buf, pos, count_a, "b", 1)
+        a_resource_types, pos = read_numbers(buf, pos, size - 1, "b", 1)
     else:
         a_resource_types = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListConfigResourcesRequest(a_resource_types)
-    return value, pos
+    return ListConfigResourcesRequest(a_resource_types), pos
 
 
 def _write_flexible(value: ListConfigResourcesRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.resource_types:
         raise absent("resource_types", version)
     if version >= 1:
-        value_a = value.resource_types
-        out += varint(len(value_a) + 1)
-        write_numbers(out, value_a, "b")
+        a_resource_types = value.resource_types
+        size = len(a_resource_types) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, a_resource_types, "b")
     out.append(0)

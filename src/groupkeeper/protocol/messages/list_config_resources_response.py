@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _b = Struct(">b")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class ConfigResource(Message):
@@ -64,19 +65,23 @@ class ListConfigResourcesResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResourcesResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("config_resources", pos)
-    a_config_resources = []
-    append_a = a_config_resources.append
-    for _ in range(count_a):
+    list_a_config_resources: list[ConfigResource] = []
+    append_a_config_resources = list_a_config_resources.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_resource_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_resource_name = ""
+            pos += 1
         else:
             b_resource_name, pos = read_compact_text(buf, pos)
         if version >= 1:
@@ -88,23 +93,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResour
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ConfigResource(b_resource_name, b_resource_type)
-        append_a(element)
+        append_a_config_resources(ConfigResource(b_resource_name, b_resource_type))
+    a_config_resources = list_a_config_resources
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListConfigResourcesResponse(a_throttle_time_ms, a_error_code, a_config_resources)
-    return value, pos
+    return ListConfigResourcesResponse(a_throttle_time_ms, a_error_code, a_config_resources), pos
 
 
 def _write_flexible(value: ListConfigResourcesResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.config_resources
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.resource_name
-        encoded = value_b.encode()
+    a_config_resources = value.config_resources
+    size = len(a_config_resources) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_config_resources in a_config_resources:
+        b_resource_name = item_a_config_resources.resource_name
+        encoded = b_resource_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -112,6 +120,6 @@ def _write_flexible(value: ListConfigResourcesResponse, out: bytearray, version:
             out += varint(size)
         out += encoded
         if version >= 1:
-            out += _b.pack(item_b.resource_type)
+            out += _b.pack(item_a_config_resources.resource_type)
         out.append(0)
     out.append(0)

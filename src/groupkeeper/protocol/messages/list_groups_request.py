@@ -50,46 +50,61 @@ class ListGroupsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsRequest, int]:
+    a_states_filter: Sequence[str]
+    a_types_filter: Sequence[str]
     if version >= 4:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("states_filter", pos)
-        a_states_filter = []
-        append_a = a_states_filter.append
-        for _ in range(count_a):
+        list_a_states_filter: list[str] = []
+        append_a_states_filter = list_a_states_filter.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_a_states_filter = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_a_states_filter = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_a(element)
+                item_a_states_filter, pos = read_compact_text(buf, pos)
+            append_a_states_filter(item_a_states_filter)
+        a_states_filter = list_a_states_filter
     else:
         a_states_filter = ()
     if version >= 5:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("types_filter", pos)
-        a_types_filter = []
-        append_a = a_types_filter.append
-        for _ in range(count_a):
+        list_a_types_filter: list[str] = []
+        append_a_types_filter = list_a_types_filter.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_a_types_filter = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_a_types_filter = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_a(element)
+                item_a_types_filter, pos = read_compact_text(buf, pos)
+            append_a_types_filter(item_a_types_filter)
+        a_types_filter = list_a_types_filter
     else:
         a_types_filter = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListGroupsRequest(a_states_filter, a_types_filter)
-    return value, pos
+    return ListGroupsRequest(a_states_filter, a_types_filter), pos
 
 
 def _write_flexible(value: ListGroupsRequest, out: bytearray, version: int) -> None:
@@ -98,10 +113,14 @@ def _write_flexible(value: ListGroupsRequest, out: bytearray, version: int) -> N
     if not (version >= 5) and value.types_filter:
         raise absent("types_filter", version)
     if version >= 4:
-        value_a = value.states_filter
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            encoded = item_b.encode()
+        a_states_filter = value.states_filter
+        size = len(a_states_filter) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_states_filter in a_states_filter:
+            encoded = item_a_states_filter.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -109,10 +128,14 @@ def _write_flexible(value: ListGroupsRequest, out: bytearray, version: int) -> N
                 out += varint(size)
             out += encoded
     if version >= 5:
-        value_a = value.types_filter
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            encoded = item_b.encode()
+        a_types_filter = value.types_filter
+        size = len(a_types_filter) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_types_filter in a_types_filter:
+            encoded = item_a_types_filter.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -123,8 +146,7 @@ def _write_flexible(value: ListGroupsRequest, out: bytearray, version: int) -> N
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListGroupsRequest, int]:
-    value = ListGroupsRequest((), ())
-    return value, pos
+    return ListGroupsRequest((), ()), pos
 
 
 def _write_plain(value: ListGroupsRequest, out: bytearray, version: int) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _h = Struct(">h")
 _i = Struct(">i")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class ListedGroup(Message):
@@ -77,44 +78,57 @@ class ListGroupsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
+    list_a_groups: list[ListedGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_protocol_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_protocol_type = ""
+            pos += 1
         else:
             b_protocol_type, pos = read_compact_text(buf, pos)
         if version >= 4:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_group_state = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_group_state = ""
+                pos += 1
             else:
                 b_group_state, pos = read_compact_text(buf, pos)
         else:
             b_group_state = ""
         if version >= 5:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_group_type = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_group_type = ""
+                pos += 1
             else:
                 b_group_type, pos = read_compact_text(buf, pos)
         else:
@@ -123,31 +137,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsRespon
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ListedGroup(b_group_id, b_protocol_type, b_group_state, b_group_type)
-        append_a(element)
+        append_a_groups(ListedGroup(b_group_id, b_protocol_type, b_group_state, b_group_type))
+    a_groups = list_a_groups
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListGroupsResponse(a_throttle_time_ms, a_error_code, a_groups)
-    return value, pos
+    return ListGroupsResponse(a_throttle_time_ms, a_error_code, a_groups), pos
 
 
 def _write_flexible(value: ListGroupsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        b_group_id = item_a_groups.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.protocol_type
-        encoded = value_b.encode()
+        b_protocol_type = item_a_groups.protocol_type
+        encoded = b_protocol_type.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -155,8 +172,8 @@ def _write_flexible(value: ListGroupsResponse, out: bytearray, version: int) -> 
             out += varint(size)
         out += encoded
         if version >= 4:
-            value_b = item_b.group_state
-            encoded = value_b.encode()
+            b_group_state = item_a_groups.group_state
+            encoded = b_group_state.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -164,8 +181,8 @@ def _write_flexible(value: ListGroupsResponse, out: bytearray, version: int) -> 
                 out += varint(size)
             out += encoded
         if version >= 5:
-            value_b = item_b.group_type
-            encoded = value_b.encode()
+            b_group_type = item_a_groups.group_type
+            encoded = b_group_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -184,28 +201,27 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListGroupsResponse,
         a_throttle_time_ms = 0
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_groups, pos = read_count(buf, pos)
+    if count_a_groups < 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
+    list_a_groups: list[ListedGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(count_a_groups):
         b_group_id, pos = read_text(buf, pos)
         b_protocol_type, pos = read_text(buf, pos)
-        element = ListedGroup(b_group_id, b_protocol_type, "", "")
-        append_a(element)
-    value = ListGroupsResponse(a_throttle_time_ms, a_error_code, a_groups)
-    return value, pos
+        append_a_groups(ListedGroup(b_group_id, b_protocol_type, "", ""))
+    a_groups = list_a_groups
+    return ListGroupsResponse(a_throttle_time_ms, a_error_code, a_groups), pos
 
 
 def _write_plain(value: ListGroupsResponse, out: bytearray, version: int) -> None:
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
-    value_a = value.groups
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.group_id
-        write_text(out, value_b)
-        value_b = item_b.protocol_type
-        write_text(out, value_b)
+    a_groups = value.groups
+    out += _i.pack(len(a_groups))
+    for item_a_groups in a_groups:
+        b_group_id = item_a_groups.group_id
+        write_text(out, b_group_id)
+        b_protocol_type = item_a_groups.protocol_type
+        write_text(out, b_protocol_type)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _b = Struct(">b")
 _i = Struct(">i")
 _ib = Struct(">ib")
-_iiq = Struct(">iiq")
+_ibB = Struct(">ibB")
+_iiqB = Struct(">iiqB")
 _iiqx = Struct(">iiqx")
 _q = Struct(">q")
 
@@ -93,41 +94,46 @@ class ListOffsetsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest, int]:
-    a_replica_id, a_isolation_level = _ib.unpack_from(buf, pos)
-    pos += 5
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_replica_id, a_isolation_level, size = _ibB.unpack_from(buf, pos)
+    pos += 6
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[ListOffsetsTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_current_leader_epoch, c_timestamp = _iiq.unpack_from(buf, pos)
-            pos += 16
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = ListOffsetsPartition(c_partition_index, c_current_leader_epoch, c_timestamp)
-            append_b(element)
+        list_b_partitions: list[ListOffsetsPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_current_leader_epoch, c_timestamp, size = _iiqB.unpack_from(buf, pos)
+            pos += 17
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(ListOffsetsPartition(c_partition_index, c_current_leader_epoch, c_timestamp))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ListOffsetsTopic(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(ListOffsetsTopic(b_name, b_partitions))
+    a_topics = list_a_topics
     if version >= 10:
         (a_timeout_ms,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -137,27 +143,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsReque
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListOffsetsRequest(a_replica_id, a_isolation_level, a_topics, a_timeout_ms)
-    return value, pos
+    return ListOffsetsRequest(a_replica_id, a_isolation_level, a_topics, a_timeout_ms), pos
 
 
 def _write_flexible(value: ListOffsetsRequest, out: bytearray, version: int) -> None:
     out += _ib.pack(value.replica_id, value.isolation_level)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iiqx.pack(item_c.partition_index, item_c.current_leader_epoch, item_c.timestamp)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iiqx.pack(item_b_partitions.partition_index, item_b_partitions.current_leader_epoch, item_b_partitions.timestamp)
         out.append(0)
     if version >= 10:
         out += _i.pack(value.timeout_ms)
@@ -172,19 +185,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest,
         pos += 1
     else:
         a_isolation_level = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[ListOffsetsTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[ListOffsetsPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
             if version >= 4:
@@ -194,12 +207,11 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest,
                 c_current_leader_epoch = -1
             (c_timestamp,) = _q.unpack_from(buf, pos)
             pos += 8
-            element = ListOffsetsPartition(c_partition_index, c_current_leader_epoch, c_timestamp)
-            append_b(element)
-        element = ListOffsetsTopic(b_name, b_partitions)
-        append_a(element)
-    value = ListOffsetsRequest(a_replica_id, a_isolation_level, a_topics, 0)
-    return value, pos
+            append_b_partitions(ListOffsetsPartition(c_partition_index, c_current_leader_epoch, c_timestamp))
+        b_partitions = list_b_partitions
+        append_a_topics(ListOffsetsTopic(b_name, b_partitions))
+    a_topics = list_a_topics
+    return ListOffsetsRequest(a_replica_id, a_isolation_level, a_topics, 0), pos
 
 
 def _write_plain(value: ListOffsetsRequest, out: bytearray, version: int) -> None:
@@ -208,15 +220,15 @@ def _write_plain(value: ListOffsetsRequest, out: bytearray, version: int) -> Non
     out += _i.pack(value.replica_id)
     if version >= 2:
         out += _b.pack(value.isolation_level)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _i.pack(item_b_partitions.partition_index)
             if version >= 4:
-                out += _i.pack(item_c.current_leader_epoch)
-            out += _q.pack(item_c.timestamp)
+                out += _i.pack(item_b_partitions.current_leader_epoch)
+            out += _q.pack(item_b_partitions.timestamp)

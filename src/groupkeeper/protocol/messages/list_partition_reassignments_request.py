@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class ListPartitionReassignmentsTopics(Message):
@@ -63,58 +64,73 @@ class ListPartitionReassignmentsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListPartitionReassignmentsRequest, int]:
-    (a_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_topics: Sequence[ListPartitionReassignmentsTopics] | None
+    a_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_topics = None
     else:
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[ListPartitionReassignmentsTopics] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             else:
                 b_name, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partition_indexes", pos)
-            b_partition_indexes, pos = read_numbers(buf, pos, count_b, "i", 4)
+            b_partition_indexes, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = ListPartitionReassignmentsTopics(b_name, b_partition_indexes)
-            append_a(element)
+            append_a_topics(ListPartitionReassignmentsTopics(b_name, b_partition_indexes))
+        a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListPartitionReassignmentsRequest(a_timeout_ms, a_topics)
-    return value, pos
+    return ListPartitionReassignmentsRequest(a_timeout_ms, a_topics), pos
 
 
 def _write_flexible(value: ListPartitionReassignmentsRequest, out: bytearray, version: int) -> None:
     out += _i.pack(value.timeout_ms)
-    value_a = value.topics
-    if value_a is None:
+    a_topics = value.topics
+    if a_topics is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        size = len(a_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topics in a_topics:
+            b_name = item_a_topics.name
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partition_indexes
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            b_partition_indexes = item_a_topics.partition_indexes
+            size = len(b_partition_indexes) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, b_partition_indexes, "i")
             out.append(0)
     out.append(0)

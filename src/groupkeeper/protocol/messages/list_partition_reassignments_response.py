@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class OngoingPartitionReassignment(Message):
@@ -84,108 +86,144 @@ class ListPartitionReassignmentsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListPartitionReassignmentsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[OngoingTopicReassignment] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            (c_partition_index,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[OngoingPartitionReassignment] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("replicas", pos)
-            c_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("adding_replicas", pos)
-            c_adding_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_adding_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("removing_replicas", pos)
-            c_removing_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_removing_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = OngoingPartitionReassignment(c_partition_index, c_replicas, c_adding_replicas, c_removing_replicas)
-            append_b(element)
+            append_b_partitions(OngoingPartitionReassignment(c_partition_index, c_replicas, c_adding_replicas, c_removing_replicas))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = OngoingTopicReassignment(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(OngoingTopicReassignment(b_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListPartitionReassignmentsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_topics)
-    return value, pos
+    return ListPartitionReassignmentsResponse(a_throttle_time_ms, a_error_code, a_error_message, a_topics), pos
 
 
 def _write_flexible(value: ListPartitionReassignmentsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
-            value_c = item_c.replicas
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            value_c = item_c.adding_replicas
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            value_c = item_c.removing_replicas
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _i.pack(item_b_partitions.partition_index)
+            c_replicas = item_b_partitions.replicas
+            size = len(c_replicas) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_replicas, "i")
+            c_adding_replicas = item_b_partitions.adding_replicas
+            size = len(c_adding_replicas) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_adding_replicas, "i")
+            c_removing_replicas = item_b_partitions.removing_replicas
+            size = len(c_removing_replicas) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_removing_replicas, "i")
             out.append(0)
         out.append(0)
     out.append(0)

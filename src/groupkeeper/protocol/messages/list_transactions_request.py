@@ -55,24 +55,35 @@ class ListTransactionsRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactionsRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_transactional_id_pattern: str | None
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("state_filters", pos)
-    a_state_filters = []
-    append_a = a_state_filters.append
-    for _ in range(count_a):
+    list_a_state_filters: list[str] = []
+    append_a_state_filters = list_a_state_filters.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_state_filters = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_state_filters = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            item_a_state_filters, pos = read_compact_text(buf, pos)
+        append_a_state_filters(item_a_state_filters)
+    a_state_filters = list_a_state_filters
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("producer_id_filters", pos)
-    a_producer_id_filters, pos = read_numbers(buf, pos, count_a, "q", 8)
+    a_producer_id_filters, pos = read_numbers(buf, pos, size - 1, "q", 8)
     if version >= 1:
         (a_duration_filter,) = _q.unpack_from(buf, pos)
         pos += 8
@@ -80,10 +91,13 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
         a_duration_filter = -1
     if version >= 2:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_transactional_id_pattern = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_transactional_id_pattern = ""
+            pos += 1
         elif size == 0:
             a_transactional_id_pattern = None
             pos += 1
@@ -95,8 +109,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListTransactionsRequest(a_state_filters, a_producer_id_filters, a_duration_filter, a_transactional_id_pattern)
-    return value, pos
+    return ListTransactionsRequest(a_state_filters, a_producer_id_filters, a_duration_filter, a_transactional_id_pattern), pos
 
 
 def _write_flexible(value: ListTransactionsRequest, out: bytearray, version: int) -> None:
@@ -104,27 +117,35 @@ def _write_flexible(value: ListTransactionsRequest, out: bytearray, version: int
         raise absent("duration_filter", version)
     if not (version >= 2) and value.transactional_id_pattern is not None:
         raise absent("transactional_id_pattern", version)
-    value_a = value.state_filters
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_state_filters = value.state_filters
+    size = len(a_state_filters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_state_filters in a_state_filters:
+        encoded = item_a_state_filters.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.producer_id_filters
-    out += varint(len(value_a) + 1)
-    write_numbers(out, value_a, "q")
+    a_producer_id_filters = value.producer_id_filters
+    size = len(a_producer_id_filters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    write_numbers(out, a_producer_id_filters, "q")
     if version >= 1:
         out += _q.pack(value.duration_filter)
     if version >= 2:
-        value_a = value.transactional_id_pattern
-        if value_a is None:
+        a_transactional_id_pattern = value.transactional_id_pattern
+        if a_transactional_id_pattern is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_transactional_id_pattern.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

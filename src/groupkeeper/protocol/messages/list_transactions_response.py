@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _q = Struct(">q")
+_qB = Struct(">qB")
 
 
 class TransactionState(Message):
@@ -68,84 +70,103 @@ class ListTransactionsResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactionsResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("unknown_state_filters", pos)
-    a_unknown_state_filters = []
-    append_a = a_unknown_state_filters.append
-    for _ in range(count_a):
+    list_a_unknown_state_filters: list[str] = []
+    append_a_unknown_state_filters = list_a_unknown_state_filters.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_unknown_state_filters = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_unknown_state_filters = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            item_a_unknown_state_filters, pos = read_compact_text(buf, pos)
+        append_a_unknown_state_filters(item_a_unknown_state_filters)
+    a_unknown_state_filters = list_a_unknown_state_filters
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("transaction_states", pos)
-    a_transaction_states = []
-    append_a = a_transaction_states.append
-    for _ in range(count_a):
+    list_a_transaction_states: list[TransactionState] = []
+    append_a_transaction_states = list_a_transaction_states.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_transactional_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_transactional_id = ""
+            pos += 1
         else:
             b_transactional_id, pos = read_compact_text(buf, pos)
-        (b_producer_id,) = _q.unpack_from(buf, pos)
-        pos += 8
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_transaction_state = buf[pos + 1 : end].decode()
+        b_producer_id, size = _qB.unpack_from(buf, pos)
+        pos += 9
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_transaction_state = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_transaction_state = ""
         else:
-            b_transaction_state, pos = read_compact_text(buf, pos)
+            b_transaction_state, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TransactionState(b_transactional_id, b_producer_id, b_transaction_state)
-        append_a(element)
+        append_a_transaction_states(TransactionState(b_transactional_id, b_producer_id, b_transaction_state))
+    a_transaction_states = list_a_transaction_states
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ListTransactionsResponse(a_throttle_time_ms, a_error_code, a_unknown_state_filters, a_transaction_states)
-    return value, pos
+    return ListTransactionsResponse(a_throttle_time_ms, a_error_code, a_unknown_state_filters, a_transaction_states), pos
 
 
 def _write_flexible(value: ListTransactionsResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.unknown_state_filters
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_unknown_state_filters = value.unknown_state_filters
+    size = len(a_unknown_state_filters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_unknown_state_filters in a_unknown_state_filters:
+        encoded = item_a_unknown_state_filters.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.transaction_states
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.transactional_id
-        encoded = value_b.encode()
+    a_transaction_states = value.transaction_states
+    size = len(a_transaction_states) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_transaction_states in a_transaction_states:
+        b_transactional_id = item_a_transaction_states.transactional_id
+        encoded = b_transactional_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _q.pack(item_b.producer_id)
-        value_b = item_b.transaction_state
-        encoded = value_b.encode()
+        out += _q.pack(item_a_transaction_states.producer_id)
+        b_transaction_state = item_a_transaction_states.transaction_state
+        encoded = b_transaction_state.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

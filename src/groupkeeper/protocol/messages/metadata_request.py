@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _t = Struct(">?")
+_tB = Struct(">?B")
 _tt = Struct(">??")
 _tx = Struct(">?x")
 
@@ -78,23 +79,31 @@ class MetadataRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_topics: Sequence[MetadataRequestTopic] | None
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_topics = None
     else:
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[MetadataRequestTopic] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(size - 1):
+            b_name: str | None
             if version >= 10:
                 b_topic_id = buf[pos : pos + 16]
                 pos += 16
             else:
                 b_topic_id = ZERO_UUID
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             elif size == 0:
                 if not (version >= 10):
                     raise refuse_null("name", pos)
@@ -106,8 +115,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest,
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = MetadataRequestTopic(b_topic_id, b_name)
-            append_a(element)
+            append_a_topics(MetadataRequestTopic(b_topic_id, b_name))
+        a_topics = list_a_topics
     a_allow_auto_topic_creation = buf[pos] != 0
     pos += 1
     if version <= 10:
@@ -115,34 +124,35 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest,
         pos += 1
     else:
         a_include_cluster_authorized_operations = False
-    a_include_topic_authorized_operations = buf[pos] != 0
-    pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = MetadataRequest(a_topics, a_allow_auto_topic_creation, a_include_cluster_authorized_operations, a_include_topic_authorized_operations)
-    return value, pos
+    a_include_topic_authorized_operations, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return MetadataRequest(a_topics, a_allow_auto_topic_creation, a_include_cluster_authorized_operations, a_include_topic_authorized_operations), pos
 
 
 def _write_flexible(value: MetadataRequest, out: bytearray, version: int) -> None:
     if not (version <= 10) and value.include_cluster_authorized_operations:
         raise absent("include_cluster_authorized_operations", version)
-    value_a = value.topics
-    if value_a is None:
+    a_topics = value.topics
+    if a_topics is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
+        size = len(a_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topics in a_topics:
             if version >= 10:
-                out += item_b.topic_id
-            value_b = item_b.name
-            if value_b is None:
+                out += item_a_topics.topic_id
+            b_name = item_a_topics.name
+            if b_name is None:
                 if not (version >= 10):
                     raise absent("name = null", version)
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -157,18 +167,19 @@ def _write_flexible(value: MetadataRequest, out: bytearray, version: int) -> Non
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    a_topics: Sequence[MetadataRequestTopic] | None
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         if not (version >= 1):
             raise refuse_null("topics", pos)
         a_topics = None
     else:
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[MetadataRequestTopic] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(count_a_topics):
             b_name, pos = read_text(buf, pos)
-            element = MetadataRequestTopic(ZERO_UUID, b_name)
-            append_a(element)
+            append_a_topics(MetadataRequestTopic(ZERO_UUID, b_name))
+        a_topics = list_a_topics
     if version >= 4:
         a_allow_auto_topic_creation = buf[pos] != 0
         pos += 1
@@ -180,8 +191,7 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest, in
     else:
         a_include_cluster_authorized_operations = False
         a_include_topic_authorized_operations = False
-    value = MetadataRequest(a_topics, a_allow_auto_topic_creation, a_include_cluster_authorized_operations, a_include_topic_authorized_operations)
-    return value, pos
+    return MetadataRequest(a_topics, a_allow_auto_topic_creation, a_include_cluster_authorized_operations, a_include_topic_authorized_operations), pos
 
 
 def _write_plain(value: MetadataRequest, out: bytearray, version: int) -> None:
@@ -191,16 +201,18 @@ def _write_plain(value: MetadataRequest, out: bytearray, version: int) -> None:
         raise absent("include_cluster_authorized_operations", version)
     if not (version >= 8) and value.include_topic_authorized_operations:
         raise absent("include_topic_authorized_operations", version)
-    value_a = value.topics
-    if value_a is None:
+    a_topics = value.topics
+    if a_topics is None:
         if not (version >= 1):
             raise absent("topics = null", version)
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.name
-            write_text(out, value_b)
+        out += _i.pack(len(a_topics))
+        for item_a_topics in a_topics:
+            b_name = item_a_topics.name
+            if b_name is None:
+                raise absent("name = null", version)
+            write_text(out, b_name)
     if version >= 4:
         out += _t.pack(value.allow_auto_topic_creation)
     if version >= 8:

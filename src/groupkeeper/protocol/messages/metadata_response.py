@@ -12,6 +12,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_numbers,
     read_text,
     refuse_null,
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _hii = Struct(">hii")
 _hiii = Struct(">hiii")
+_hiiiB = Struct(">hiiiB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 _t = Struct(">?")
+_tB = Struct(">?B")
 
 
 class MetadataResponseBroker(Message):
@@ -134,114 +139,129 @@ class MetadataResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_cluster_id: str | None
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("brokers", pos)
-    a_brokers = []
-    append_a = a_brokers.append
-    for _ in range(count_a):
-        (b_node_id,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_host = buf[pos + 1 : end].decode()
+    list_a_brokers: list[MetadataResponseBroker] = []
+    append_a_brokers = list_a_brokers.append
+    for _ in range(size - 1):
+        b_rack: str | None
+        b_node_id, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_host = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
         else:
-            b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_rack = buf[pos + 1 : end].decode()
+            b_host, pos = read_compact_text(buf, pos - 1)
+        b_port, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_rack = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_rack = ""
         elif size == 0:
             b_rack = None
-            pos += 1
         else:
-            b_rack, pos = read_compact_text(buf, pos)
+            b_rack, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = MetadataResponseBroker(b_node_id, b_host, b_port, b_rack)
-        append_a(element)
+        append_a_brokers(MetadataResponseBroker(b_node_id, b_host, b_port, b_rack))
+    a_brokers = list_a_brokers
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_cluster_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
+        pos += 1
     elif size == 0:
         a_cluster_id = None
         pos += 1
     else:
         a_cluster_id, pos = read_compact_text(buf, pos)
-    (a_controller_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_controller_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_name = buf[pos + 1 : end].decode()
+    list_a_topics: list[MetadataResponseTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        c_name: str | None
+        c_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            c_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            c_name = ""
         elif size == 0:
             if not (version >= 12):
                 raise refuse_null("name", pos)
-            b_name = None
-            pos += 1
+            c_name = None
         else:
-            b_name, pos = read_compact_text(buf, pos)
+            c_name, pos = read_compact_text(buf, pos - 1)
         if version >= 10:
-            b_topic_id = buf[pos : pos + 16]
+            c_topic_id = buf[pos : pos + 16]
             pos += 16
         else:
-            b_topic_id = ZERO_UUID
-        b_is_internal = buf[pos] != 0
-        pos += 1
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            c_topic_id = ZERO_UUID
+        c_is_internal, size = _tB.unpack_from(buf, pos)
+        pos += 2
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_error_code, c_partition_index, c_leader_id, c_leader_epoch = _hiii.unpack_from(buf, pos)
-            pos += 14
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_c_partitions: list[MetadataResponsePartition] = []
+        append_c_partitions = list_c_partitions.append
+        for _ in range(size - 1):
+            d_error_code, d_partition_index, d_leader_id, d_leader_epoch, size = _hiiiB.unpack_from(buf, pos)
+            pos += 15
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("replica_nodes", pos)
-            c_replica_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            d_replica_nodes, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("isr_nodes", pos)
-            c_isr_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            d_isr_nodes, pos = read_numbers(buf, pos, size - 1, "i", 4)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("offline_replicas", pos)
-            c_offline_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
+            d_offline_replicas, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = MetadataResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_offline_replicas)
-            append_b(element)
-        (b_topic_authorized_operations,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = MetadataResponseTopic(b_error_code, b_name, b_topic_id, b_is_internal, b_partitions, b_topic_authorized_operations)
-        append_a(element)
+            append_c_partitions(MetadataResponsePartition(d_error_code, d_partition_index, d_leader_id, d_leader_epoch, d_replica_nodes, d_isr_nodes, d_offline_replicas))
+        c_partitions = list_c_partitions
+        c_topic_authorized_operations, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_topics(MetadataResponseTopic(c_error_code, c_name, c_topic_id, c_is_internal, c_partitions, c_topic_authorized_operations))
+    a_topics = list_a_topics
     if version <= 10:
         (a_cluster_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
@@ -256,32 +276,35 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = MetadataResponse(a_throttle_time_ms, a_brokers, a_cluster_id, a_controller_id, a_topics, a_cluster_authorized_operations, a_error_code)
-    return value, pos
+    return MetadataResponse(a_throttle_time_ms, a_brokers, a_cluster_id, a_controller_id, a_topics, a_cluster_authorized_operations, a_error_code), pos
 
 
 def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> None:
     if not (version <= 10) and value.cluster_authorized_operations != -2147483648:
         raise absent("cluster_authorized_operations", version)
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.brokers
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _i.pack(item_b.node_id)
-        value_b = item_b.host
-        encoded = value_b.encode()
+    a_brokers = value.brokers
+    size = len(a_brokers) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_brokers in a_brokers:
+        out += _i.pack(item_a_brokers.node_id)
+        b_host = item_a_brokers.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(item_b.port)
-        value_b = item_b.rack
-        if value_b is None:
+        out += _i.pack(item_a_brokers.port)
+        b_rack = item_a_brokers.rack
+        if b_rack is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_rack.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -289,11 +312,11 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
                 out += varint(size)
             out += encoded
         out.append(0)
-    value_a = value.cluster_id
-    if value_a is None:
+    a_cluster_id = value.cluster_id
+    if a_cluster_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_cluster_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -301,17 +324,21 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
             out += varint(size)
         out += encoded
     out += _i.pack(value.controller_id)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.name
-        if value_b is None:
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += _h.pack(item_a_topics.error_code)
+        c_name = item_a_topics.name
+        if c_name is None:
             if not (version >= 12):
                 raise absent("name = null", version)
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -319,23 +346,39 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
                 out += varint(size)
             out += encoded
         if version >= 10:
-            out += item_b.topic_id
-        out += _t.pack(item_b.is_internal)
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _hiii.pack(item_c.error_code, item_c.partition_index, item_c.leader_id, item_c.leader_epoch)
-            value_c = item_c.replica_nodes
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            value_c = item_c.isr_nodes
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
-            value_c = item_c.offline_replicas
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+            out += item_a_topics.topic_id
+        out += _t.pack(item_a_topics.is_internal)
+        c_partitions = item_a_topics.partitions
+        size = len(c_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_c_partitions in c_partitions:
+            out += _hiii.pack(item_c_partitions.error_code, item_c_partitions.partition_index, item_c_partitions.leader_id, item_c_partitions.leader_epoch)
+            d_replica_nodes = item_c_partitions.replica_nodes
+            size = len(d_replica_nodes) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, d_replica_nodes, "i")
+            d_isr_nodes = item_c_partitions.isr_nodes
+            size = len(d_isr_nodes) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, d_isr_nodes, "i")
+            d_offline_replicas = item_c_partitions.offline_replicas
+            size = len(d_offline_replicas) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, d_offline_replicas, "i")
             out.append(0)
-        out += _ix.pack(item_b.topic_authorized_operations)
+        out += _ix.pack(item_a_topics.topic_authorized_operations)
     if version <= 10:
         out += _i.pack(value.cluster_authorized_operations)
     if version >= 13:
@@ -344,38 +387,32 @@ def _write_flexible(value: MetadataResponse, out: bytearray, version: int) -> No
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, int]:
+    a_cluster_id: str | None
     if version >= 3:
         (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
         pos += 4
     else:
         a_throttle_time_ms = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_brokers, pos = read_count(buf, pos)
+    if count_a_brokers < 0:
         raise refuse_null("brokers", pos)
-    a_brokers = []
-    append_a = a_brokers.append
-    for _ in range(count_a):
+    list_a_brokers: list[MetadataResponseBroker] = []
+    append_a_brokers = list_a_brokers.append
+    for _ in range(count_a_brokers):
+        b_rack: str | None
         (b_node_id,) = _i.unpack_from(buf, pos)
         pos += 4
         b_host, pos = read_text(buf, pos)
         (b_port,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 1:
-            if _h.unpack_from(buf, pos)[0] == -1:
-                b_rack = None
-                pos += 2
-            else:
-                b_rack, pos = read_text(buf, pos)
+            b_rack, pos = read_nullable_text(buf, pos)
         else:
             b_rack = None
-        element = MetadataResponseBroker(b_node_id, b_host, b_port, b_rack)
-        append_a(element)
+        append_a_brokers(MetadataResponseBroker(b_node_id, b_host, b_port, b_rack))
+    a_brokers = list_a_brokers
     if version >= 2:
-        if _h.unpack_from(buf, pos)[0] == -1:
-            a_cluster_id = None
-            pos += 2
-        else:
-            a_cluster_id, pos = read_text(buf, pos)
+        a_cluster_id, pos = read_nullable_text(buf, pos)
     else:
         a_cluster_id = None
     if version >= 1:
@@ -383,64 +420,64 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[MetadataResponse, i
         pos += 4
     else:
         a_controller_id = -1
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
+    list_a_topics: list[MetadataResponseTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
+        (c_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
-        b_name, pos = read_text(buf, pos)
+        c_name, pos = read_text(buf, pos)
         if version >= 1:
-            b_is_internal = buf[pos] != 0
+            c_is_internal = buf[pos] != 0
             pos += 1
         else:
-            b_is_internal = False
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+            c_is_internal = False
+        count_c_partitions, pos = read_count(buf, pos)
+        if count_c_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_error_code, c_partition_index, c_leader_id = _hii.unpack_from(buf, pos)
+        list_c_partitions: list[MetadataResponsePartition] = []
+        append_c_partitions = list_c_partitions.append
+        for _ in range(count_c_partitions):
+            d_offline_replicas: Sequence[int]
+            d_error_code, d_partition_index, d_leader_id = _hii.unpack_from(buf, pos)
             pos += 10
             if version >= 7:
-                (c_leader_epoch,) = _i.unpack_from(buf, pos)
+                (d_leader_epoch,) = _i.unpack_from(buf, pos)
                 pos += 4
             else:
-                c_leader_epoch = -1
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+                d_leader_epoch = -1
+            count_d_replica_nodes, pos = read_count(buf, pos)
+            if count_d_replica_nodes < 0:
                 raise refuse_null("replica_nodes", pos)
-            c_replica_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
-            count_c, pos = read_count(buf, pos)
-            if count_c < 0:
+            d_replica_nodes, pos = read_numbers(buf, pos, count_d_replica_nodes, "i", 4)
+            count_d_isr_nodes, pos = read_count(buf, pos)
+            if count_d_isr_nodes < 0:
                 raise refuse_null("isr_nodes", pos)
-            c_isr_nodes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            d_isr_nodes, pos = read_numbers(buf, pos, count_d_isr_nodes, "i", 4)
             if version >= 5:
-                count_c, pos = read_count(buf, pos)
-                if count_c < 0:
+                count_d_offline_replicas, pos = read_count(buf, pos)
+                if count_d_offline_replicas < 0:
                     raise refuse_null("offline_replicas", pos)
-                c_offline_replicas, pos = read_numbers(buf, pos, count_c, "i", 4)
+                d_offline_replicas, pos = read_numbers(buf, pos, count_d_offline_replicas, "i", 4)
             else:
-                c_offline_replicas = ()
-            element = MetadataResponsePartition(c_error_code, c_partition_index, c_leader_id, c_leader_epoch, c_replica_nodes, c_isr_nodes, c_offline_replicas)
-            append_b(element)
+                d_offline_replicas = ()
+            append_c_partitions(MetadataResponsePartition(d_error_code, d_partition_index, d_leader_id, d_leader_epoch, d_replica_nodes, d_isr_nodes, d_offline_replicas))
+        c_partitions = list_c_partitions
         if version >= 8:
-            (b_topic_authorized_operations,) = _i.unpack_from(buf, pos)
+            (c_topic_authorized_operations,) = _i.unpack_from(buf, pos)
             pos += 4
         else:
-            b_topic_authorized_operations = -2147483648
-        element = MetadataResponseTopic(b_error_code, b_name, ZERO_UUID, b_is_internal, b_partitions, b_topic_authorized_operations)
-        append_a(element)
+            c_topic_authorized_operations = -2147483648
+        append_a_topics(MetadataResponseTopic(c_error_code, c_name, ZERO_UUID, c_is_internal, c_partitions, c_topic_authorized_operations))
+    a_topics = list_a_topics
     if version >= 8:
         (a_cluster_authorized_operations,) = _i.unpack_from(buf, pos)
         pos += 4
     else:
         a_cluster_authorized_operations = -2147483648
-    value = MetadataResponse(a_throttle_time_ms, a_brokers, a_cluster_id, a_controller_id, a_topics, a_cluster_authorized_operations, 0)
-    return value, pos
+    return MetadataResponse(a_throttle_time_ms, a_brokers, a_cluster_id, a_controller_id, a_topics, a_cluster_authorized_operations, 0), pos
 
 
 def _write_plain(value: MetadataResponse, out: bytearray, version: int) -> None:
@@ -448,54 +485,56 @@ def _write_plain(value: MetadataResponse, out: bytearray, version: int) -> None:
         raise absent("cluster_authorized_operations", version)
     if version >= 3:
         out += _i.pack(value.throttle_time_ms)
-    value_a = value.brokers
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        out += _i.pack(item_b.node_id)
-        value_b = item_b.host
-        write_text(out, value_b)
-        out += _i.pack(item_b.port)
+    a_brokers = value.brokers
+    out += _i.pack(len(a_brokers))
+    for item_a_brokers in a_brokers:
+        out += _i.pack(item_a_brokers.node_id)
+        b_host = item_a_brokers.host
+        write_text(out, b_host)
+        out += _i.pack(item_a_brokers.port)
         if version >= 1:
-            value_b = item_b.rack
-            if value_b is None:
+            b_rack = item_a_brokers.rack
+            if b_rack is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_b)
+                write_text(out, b_rack)
     if version >= 2:
-        value_a = value.cluster_id
-        if value_a is None:
+        a_cluster_id = value.cluster_id
+        if a_cluster_id is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_a)
+            write_text(out, a_cluster_id)
     if version >= 1:
         out += _i.pack(value.controller_id)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        if not (version >= 8) and item_b.topic_authorized_operations != -2147483648:
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        if not (version >= 8) and item_a_topics.topic_authorized_operations != -2147483648:
             raise absent("topic_authorized_operations", version)
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.name
-        write_text(out, value_b)
+        out += _h.pack(item_a_topics.error_code)
+        c_name = item_a_topics.name
+        if c_name is None:
+            raise absent("name = null", version)
+        write_text(out, c_name)
         if version >= 1:
-            out += _t.pack(item_b.is_internal)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _hii.pack(item_c.error_code, item_c.partition_index, item_c.leader_id)
+            out += _t.pack(item_a_topics.is_internal)
+        c_partitions = item_a_topics.partitions
+        out += _i.pack(len(c_partitions))
+        for item_c_partitions in c_partitions:
+            out += _hii.pack(item_c_partitions.error_code, item_c_partitions.partition_index, item_c_partitions.leader_id)
             if version >= 7:
-                out += _i.pack(item_c.leader_epoch)
-            value_c = item_c.replica_nodes
-            out += _i.pack(len(value_c))
-            write_numbers(out, value_c, "i")
-            value_c = item_c.isr_nodes
-            out += _i.pack(len(value_c))
-            write_numbers(out, value_c, "i")
+                out += _i.pack(item_c_partitions.leader_epoch)
+            d_replica_nodes = item_c_partitions.replica_nodes
+            out += _i.pack(len(d_replica_nodes))
+            write_numbers(out, d_replica_nodes, "i")
+            d_isr_nodes = item_c_partitions.isr_nodes
+            out += _i.pack(len(d_isr_nodes))
+            write_numbers(out, d_isr_nodes, "i")
             if version >= 5:
-                value_c = item_c.offline_replicas
-                out += _i.pack(len(value_c))
-                write_numbers(out, value_c, "i")
+                d_offline_replicas = item_c_partitions.offline_replicas
+                out += _i.pack(len(d_offline_replicas))
+                write_numbers(out, d_offline_replicas, "i")
         if version >= 8:
-            out += _i.pack(item_b.topic_authorized_operations)
+            out += _i.pack(item_a_topics.topic_authorized_operations)
     if version >= 8:
         out += _i.pack(value.cluster_authorized_operations)

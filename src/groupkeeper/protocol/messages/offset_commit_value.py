@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _q = Struct(">q")
+_qB = Struct(">qB")
 _qi = Struct(">qi")
+_qiB = Struct(">qiB")
 
 
 class OffsetCommitValue(RootMessage):
@@ -65,38 +67,39 @@ class OffsetCommitValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitValue, int]:
-    a_offset, a_leader_epoch = _qi.unpack_from(buf, pos)
-    pos += 12
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_metadata = buf[pos + 1 : end].decode()
+    a_offset, a_leader_epoch, size = _qiB.unpack_from(buf, pos)
+    pos += 13
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_metadata = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_metadata = ""
     else:
-        a_metadata, pos = read_compact_text(buf, pos)
-    (a_commit_timestamp,) = _q.unpack_from(buf, pos)
-    pos += 8
+        a_metadata, pos = read_compact_text(buf, pos - 1)
+    a_commit_timestamp, size = _qB.unpack_from(buf, pos)
+    pos += 9
     a_topic_id = ZERO_UUID
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            a_topic_id = buf[pos : pos + 16]
-            pos += 16
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = OffsetCommitValue(a_offset, a_leader_epoch, a_metadata, a_commit_timestamp, -1, a_topic_id)
-    return value, pos
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                a_topic_id = buf[pos : pos + 16]
+                pos += 16
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return OffsetCommitValue(a_offset, a_leader_epoch, a_metadata, a_commit_timestamp, -1, a_topic_id), pos
 
 
 def _write_flexible(value: OffsetCommitValue, out: bytearray, version: int) -> None:
     out += _qi.pack(value.offset, value.leader_epoch)
-    value_a = value.metadata
-    encoded = value_a.encode()
+    a_metadata = value.metadata
+    encoded = a_metadata.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -104,7 +107,7 @@ def _write_flexible(value: OffsetCommitValue, out: bytearray, version: int) -> N
         out += varint(size)
     out += encoded
     out += _q.pack(value.commit_timestamp)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.topic_id != ZERO_UUID:
         field_a = bytearray()
         field_a += value.topic_id
@@ -131,16 +134,15 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitValue, 
         pos += 8
     else:
         a_expire_timestamp = -1
-    value = OffsetCommitValue(a_offset, a_leader_epoch, a_metadata, a_commit_timestamp, a_expire_timestamp, ZERO_UUID)
-    return value, pos
+    return OffsetCommitValue(a_offset, a_leader_epoch, a_metadata, a_commit_timestamp, a_expire_timestamp, ZERO_UUID), pos
 
 
 def _write_plain(value: OffsetCommitValue, out: bytearray, version: int) -> None:
     out += _q.pack(value.offset)
     if version >= 3:
         out += _i.pack(value.leader_epoch)
-    value_a = value.metadata
-    write_text(out, value_a)
+    a_metadata = value.metadata
+    write_text(out, a_metadata)
     out += _q.pack(value.commit_timestamp)
     if version == 1:
         out += _q.pack(value.expire_timestamp)

@@ -71,38 +71,37 @@ class OffsetDeleteRequest(RootMessage):
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetDeleteRequest, int]:
     a_group_id, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[OffsetDeleteRequestTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[OffsetDeleteRequestPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             (c_partition_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            element = OffsetDeleteRequestPartition(c_partition_index)
-            append_b(element)
-        element = OffsetDeleteRequestTopic(b_name, b_partitions)
-        append_a(element)
-    value = OffsetDeleteRequest(a_group_id, a_topics)
-    return value, pos
+            append_b_partitions(OffsetDeleteRequestPartition(c_partition_index))
+        b_partitions = list_b_partitions
+        append_a_topics(OffsetDeleteRequestTopic(b_name, b_partitions))
+    a_topics = list_a_topics
+    return OffsetDeleteRequest(a_group_id, a_topics), pos
 
 
 def _write_plain(value: OffsetDeleteRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    write_text(out, value_a)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _i.pack(item_b_partitions.partition_index)

@@ -108,109 +108,143 @@ class OffsetFetchRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRequest, int]:
+    a_topics: Sequence[OffsetFetchRequestTopic] | None
+    a_groups: Sequence[OffsetFetchRequestGroup]
     if version <= 7:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_group_id = ""
+            pos += 1
         else:
             a_group_id, pos = read_compact_text(buf, pos)
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             a_topics = None
         else:
-            a_topics = []
-            append_a = a_topics.append
-            for _ in range(count_a):
+            list_a_topics: list[OffsetFetchRequestTopic] = []
+            append_a_topics = list_a_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     b_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    b_name = ""
+                    pos += 1
                 else:
                     b_name, pos = read_compact_text(buf, pos)
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partition_indexes", pos)
-                b_partition_indexes, pos = read_numbers(buf, pos, count_b, "i", 4)
+                b_partition_indexes, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = OffsetFetchRequestTopic(b_name, b_partition_indexes)
-                append_a(element)
+                append_a_topics(OffsetFetchRequestTopic(b_name, b_partition_indexes))
+            a_topics = list_a_topics
     else:
         a_group_id = ""
         a_topics = ()
     if version >= 8:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("groups", pos)
-        a_groups = []
-        append_a = a_groups.append
-        for _ in range(count_a):
+        list_a_groups: list[OffsetFetchRequestGroup] = []
+        append_a_groups = list_a_groups.append
+        for _ in range(size - 1):
+            c_member_id: str | None
+            c_topics: Sequence[OffsetFetchRequestTopics] | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_group_id = buf[pos + 1 : end].decode()
+                c_group_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_group_id = ""
+                pos += 1
             else:
-                b_group_id, pos = read_compact_text(buf, pos)
+                c_group_id, pos = read_compact_text(buf, pos)
             if version >= 9:
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    b_member_id = buf[pos + 1 : end].decode()
+                    c_member_id = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    c_member_id = ""
+                    pos += 1
                 elif size == 0:
-                    b_member_id = None
+                    c_member_id = None
                     pos += 1
                 else:
-                    b_member_id, pos = read_compact_text(buf, pos)
-                (b_member_epoch,) = _i.unpack_from(buf, pos)
+                    c_member_id, pos = read_compact_text(buf, pos)
+                (c_member_epoch,) = _i.unpack_from(buf, pos)
                 pos += 4
             else:
-                b_member_id = None
-                b_member_epoch = -1
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
-                b_topics = None
+                c_member_id = None
+                c_member_epoch = -1
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                c_topics = None
             else:
-                b_topics = []
-                append_b = b_topics.append
-                for _ in range(count_b):
+                list_c_topics: list[OffsetFetchRequestTopics] = []
+                append_c_topics = list_c_topics.append
+                for _ in range(size - 1):
                     if version <= 9:
                         size = buf[pos]
-                        if 0 < size < 128:
+                        if 1 < size < 128:
                             end = pos + size
-                            c_name = buf[pos + 1 : end].decode()
+                            d_name = buf[pos + 1 : end].decode()
                             pos = end
+                        elif size == 1:
+                            d_name = ""
+                            pos += 1
                         else:
-                            c_name, pos = read_compact_text(buf, pos)
+                            d_name, pos = read_compact_text(buf, pos)
                     else:
-                        c_name = ""
+                        d_name = ""
                     if version >= 10:
-                        c_topic_id = buf[pos : pos + 16]
+                        d_topic_id = buf[pos : pos + 16]
                         pos += 16
                     else:
-                        c_topic_id = ZERO_UUID
-                    count_c, pos = read_compact_count(buf, pos)
-                    if count_c < 0:
+                        d_topic_id = ZERO_UUID
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
                         raise refuse_null("partition_indexes", pos)
-                    c_partition_indexes, pos = read_numbers(buf, pos, count_c, "i", 4)
+                    d_partition_indexes, pos = read_numbers(buf, pos, size - 1, "i", 4)
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    element = OffsetFetchRequestTopics(c_name, c_topic_id, c_partition_indexes)
-                    append_b(element)
+                    append_c_topics(OffsetFetchRequestTopics(d_name, d_topic_id, d_partition_indexes))
+                c_topics = list_c_topics
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = OffsetFetchRequestGroup(b_group_id, b_member_id, b_member_epoch, b_topics)
-            append_a(element)
+            append_a_groups(OffsetFetchRequestGroup(c_group_id, c_member_id, c_member_epoch, c_topics))
+        a_groups = list_a_groups
     else:
         a_groups = ()
     if version >= 7:
@@ -222,8 +256,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = OffsetFetchRequest(a_group_id, a_topics, a_groups, a_require_stable)
-    return value, pos
+    return OffsetFetchRequest(a_group_id, a_topics, a_groups, a_require_stable), pos
 
 
 def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> None:
@@ -236,38 +269,50 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
     if not (version >= 7) and value.require_stable:
         raise absent("require_stable", version)
     if version <= 7:
-        value_a = value.group_id
-        encoded = value_a.encode()
+        a_group_id = value.group_id
+        encoded = a_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_a = value.topics
-        if value_a is None:
+        a_topics = value.topics
+        if a_topics is None:
             out.append(0)
         else:
-            out += varint(len(value_a) + 1)
-            for item_b in value_a:
-                value_b = item_b.name
-                encoded = value_b.encode()
+            size = len(a_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_a_topics in a_topics:
+                b_name = item_a_topics.name
+                encoded = b_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_b = item_b.partition_indexes
-                out += varint(len(value_b) + 1)
-                write_numbers(out, value_b, "i")
+                b_partition_indexes = item_a_topics.partition_indexes
+                size = len(b_partition_indexes) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, b_partition_indexes, "i")
                 out.append(0)
     if version >= 8:
-        value_a = value.groups
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.group_id
-            encoded = value_b.encode()
+        a_groups = value.groups
+        size = len(a_groups) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_groups in a_groups:
+            c_group_id = item_a_groups.group_id
+            encoded = c_group_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -275,27 +320,31 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
                 out += varint(size)
             out += encoded
             if version >= 9:
-                value_b = item_b.member_id
-                if value_b is None:
+                c_member_id = item_a_groups.member_id
+                if c_member_id is None:
                     out.append(0)
                 else:
-                    encoded = value_b.encode()
+                    encoded = c_member_id.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _i.pack(item_b.member_epoch)
-            value_b = item_b.topics
-            if value_b is None:
+                out += _i.pack(item_a_groups.member_epoch)
+            c_topics = item_a_groups.topics
+            if c_topics is None:
                 out.append(0)
             else:
-                out += varint(len(value_b) + 1)
-                for item_c in value_b:
+                size = len(c_topics) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_c_topics in c_topics:
                     if version <= 9:
-                        value_c = item_c.name
-                        encoded = value_c.encode()
+                        d_name = item_c_topics.name
+                        encoded = d_name.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
@@ -303,10 +352,14 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
                             out += varint(size)
                         out += encoded
                     if version >= 10:
-                        out += item_c.topic_id
-                    value_c = item_c.partition_indexes
-                    out += varint(len(value_c) + 1)
-                    write_numbers(out, value_c, "i")
+                        out += item_c_topics.topic_id
+                    d_partition_indexes = item_c_topics.partition_indexes
+                    size = len(d_partition_indexes) + 1
+                    if size < 128:
+                        out.append(size)
+                    else:
+                        out += varint(size)
+                    write_numbers(out, d_partition_indexes, "i")
                     out.append(0)
             out.append(0)
     if version >= 7:
@@ -315,25 +368,25 @@ def _write_flexible(value: OffsetFetchRequest, out: bytearray, version: int) -> 
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRequest, int]:
+    a_topics: Sequence[OffsetFetchRequestTopic] | None
     a_group_id, pos = read_text(buf, pos)
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         if not (version >= 2):
             raise refuse_null("topics", pos)
         a_topics = None
     else:
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[OffsetFetchRequestTopic] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(count_a_topics):
             b_name, pos = read_text(buf, pos)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+            count_b_partition_indexes, pos = read_count(buf, pos)
+            if count_b_partition_indexes < 0:
                 raise refuse_null("partition_indexes", pos)
-            b_partition_indexes, pos = read_numbers(buf, pos, count_b, "i", 4)
-            element = OffsetFetchRequestTopic(b_name, b_partition_indexes)
-            append_a(element)
-    value = OffsetFetchRequest(a_group_id, a_topics, (), False)
-    return value, pos
+            b_partition_indexes, pos = read_numbers(buf, pos, count_b_partition_indexes, "i", 4)
+            append_a_topics(OffsetFetchRequestTopic(b_name, b_partition_indexes))
+        a_topics = list_a_topics
+    return OffsetFetchRequest(a_group_id, a_topics, (), False), pos
 
 
 def _write_plain(value: OffsetFetchRequest, out: bytearray, version: int) -> None:
@@ -341,18 +394,18 @@ def _write_plain(value: OffsetFetchRequest, out: bytearray, version: int) -> Non
         raise absent("groups", version)
     if value.require_stable:
         raise absent("require_stable", version)
-    value_a = value.group_id
-    write_text(out, value_a)
-    value_a = value.topics
-    if value_a is None:
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
+    a_topics = value.topics
+    if a_topics is None:
         if not (version >= 2):
             raise absent("topics = null", version)
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.name
-            write_text(out, value_b)
-            value_b = item_b.partition_indexes
-            out += _i.pack(len(value_b))
-            write_numbers(out, value_b, "i")
+        out += _i.pack(len(a_topics))
+        for item_a_topics in a_topics:
+            b_name = item_a_topics.name
+            write_text(out, b_name)
+            b_partition_indexes = item_a_topics.partition_indexes
+            out += _i.pack(len(b_partition_indexes))
+            write_numbers(out, b_partition_indexes, "i")

@@ -12,6 +12,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _hx = Struct(">hx")
 _i = Struct(">i")
 _iq = Struct(">iq")
 _iqi = Struct(">iqi")
+_iqiB = Struct(">iqiB")
 
 
 class OffsetFetchResponsePartition(Message):
@@ -143,142 +146,163 @@ class OffsetFetchResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchResponse, int]:
+    a_topics: Sequence[OffsetFetchResponseTopic]
+    a_groups: Sequence[OffsetFetchResponseGroup]
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
     if version <= 7:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        a_topics = []
-        append_a = a_topics.append
-        for _ in range(count_a):
+        list_a_topics: list[OffsetFetchResponseTopic] = []
+        append_a_topics = list_a_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             else:
                 b_name, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions = []
-            append_b = b_partitions.append
-            for _ in range(count_b):
-                c_partition_index, c_committed_offset, c_committed_leader_epoch = _iqi.unpack_from(buf, pos)
-                pos += 16
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    c_metadata = buf[pos + 1 : end].decode()
+            list_b_partitions: list[OffsetFetchResponsePartition] = []
+            append_b_partitions = list_b_partitions.append
+            for _ in range(size - 1):
+                c_metadata: str | None
+                c_partition_index, c_committed_offset, c_committed_leader_epoch, size = _iqiB.unpack_from(buf, pos)
+                pos += 17
+                if 1 < size < 128:
+                    end = pos + size - 1
+                    c_metadata = buf[pos : end].decode()
                     pos = end
+                elif size == 1:
+                    c_metadata = ""
                 elif size == 0:
                     c_metadata = None
-                    pos += 1
                 else:
-                    c_metadata, pos = read_compact_text(buf, pos)
-                (c_error_code,) = _h.unpack_from(buf, pos)
-                pos += 2
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = OffsetFetchResponsePartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_metadata, c_error_code)
-                append_b(element)
+                    c_metadata, pos = read_compact_text(buf, pos - 1)
+                c_error_code, size = _hB.unpack_from(buf, pos)
+                pos += 3
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_b_partitions(OffsetFetchResponsePartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_metadata, c_error_code))
+            b_partitions = list_b_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = OffsetFetchResponseTopic(b_name, b_partitions)
-            append_a(element)
+            append_a_topics(OffsetFetchResponseTopic(b_name, b_partitions))
+        a_topics = list_a_topics
         (a_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
     else:
         a_topics = ()
         a_error_code = 0
     if version >= 8:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("groups", pos)
-        a_groups = []
-        append_a = a_groups.append
-        for _ in range(count_a):
+        list_a_groups: list[OffsetFetchResponseGroup] = []
+        append_a_groups = list_a_groups.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_group_id = buf[pos + 1 : end].decode()
+                d_group_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                d_group_id = ""
+                pos += 1
             else:
-                b_group_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                d_group_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topics", pos)
-            b_topics = []
-            append_b = b_topics.append
-            for _ in range(count_b):
+            list_d_topics: list[OffsetFetchResponseTopics] = []
+            append_d_topics = list_d_topics.append
+            for _ in range(size - 1):
                 if version <= 9:
                     size = buf[pos]
-                    if 0 < size < 128:
+                    if 1 < size < 128:
                         end = pos + size
-                        c_name = buf[pos + 1 : end].decode()
+                        e_name = buf[pos + 1 : end].decode()
                         pos = end
+                    elif size == 1:
+                        e_name = ""
+                        pos += 1
                     else:
-                        c_name, pos = read_compact_text(buf, pos)
+                        e_name, pos = read_compact_text(buf, pos)
                 else:
-                    c_name = ""
+                    e_name = ""
                 if version >= 10:
-                    c_topic_id = buf[pos : pos + 16]
+                    e_topic_id = buf[pos : pos + 16]
                     pos += 16
                 else:
-                    c_topic_id = ZERO_UUID
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                    e_topic_id = ZERO_UUID
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                c_partitions = []
-                append_c = c_partitions.append
-                for _ in range(count_c):
-                    d_partition_index, d_committed_offset, d_committed_leader_epoch = _iqi.unpack_from(buf, pos)
-                    pos += 16
-                    size = buf[pos]
-                    if 0 < size < 128:
-                        end = pos + size
-                        d_metadata = buf[pos + 1 : end].decode()
+                list_e_partitions: list[OffsetFetchResponsePartitions] = []
+                append_e_partitions = list_e_partitions.append
+                for _ in range(size - 1):
+                    f_metadata: str | None
+                    f_partition_index, f_committed_offset, f_committed_leader_epoch, size = _iqiB.unpack_from(buf, pos)
+                    pos += 17
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        f_metadata = buf[pos : end].decode()
                         pos = end
+                    elif size == 1:
+                        f_metadata = ""
                     elif size == 0:
-                        d_metadata = None
-                        pos += 1
+                        f_metadata = None
                     else:
-                        d_metadata, pos = read_compact_text(buf, pos)
-                    (d_error_code,) = _h.unpack_from(buf, pos)
-                    pos += 2
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    element = OffsetFetchResponsePartitions(d_partition_index, d_committed_offset, d_committed_leader_epoch, d_metadata, d_error_code)
-                    append_c(element)
+                        f_metadata, pos = read_compact_text(buf, pos - 1)
+                    f_error_code, size = _hB.unpack_from(buf, pos)
+                    pos += 3
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_e_partitions(OffsetFetchResponsePartitions(f_partition_index, f_committed_offset, f_committed_leader_epoch, f_metadata, f_error_code))
+                e_partitions = list_e_partitions
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = OffsetFetchResponseTopics(c_name, c_topic_id, c_partitions)
-                append_b(element)
-            (b_error_code,) = _h.unpack_from(buf, pos)
-            pos += 2
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = OffsetFetchResponseGroup(b_group_id, b_topics, b_error_code)
-            append_a(element)
+                append_d_topics(OffsetFetchResponseTopics(e_name, e_topic_id, e_partitions))
+            d_topics = list_d_topics
+            d_error_code, size = _hB.unpack_from(buf, pos)
+            pos += 3
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_a_groups(OffsetFetchResponseGroup(d_group_id, d_topics, d_error_code))
+        a_groups = list_a_groups
     else:
         a_groups = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = OffsetFetchResponse(a_throttle_time_ms, a_topics, a_error_code, a_groups)
-    return value, pos
+    return OffsetFetchResponse(a_throttle_time_ms, a_topics, a_error_code, a_groups), pos
 
 
 def _write_flexible(value: OffsetFetchResponse, out: bytearray, version: int) -> None:
@@ -288,53 +312,69 @@ def _write_flexible(value: OffsetFetchResponse, out: bytearray, version: int) ->
         raise absent("groups", version)
     out += _i.pack(value.throttle_time_ms)
     if version <= 7:
-        value_a = value.topics
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.name
-            encoded = value_b.encode()
+        a_topics = value.topics
+        size = len(a_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_topics in a_topics:
+            b_name = item_a_topics.name
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                out += _iqi.pack(item_c.partition_index, item_c.committed_offset, item_c.committed_leader_epoch)
-                value_c = item_c.metadata
-                if value_c is None:
+            b_partitions = item_a_topics.partitions
+            size = len(b_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_b_partitions in b_partitions:
+                out += _iqi.pack(item_b_partitions.partition_index, item_b_partitions.committed_offset, item_b_partitions.committed_leader_epoch)
+                c_metadata = item_b_partitions.metadata
+                if c_metadata is None:
                     out.append(0)
                 else:
-                    encoded = value_c.encode()
+                    encoded = c_metadata.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                out += _hx.pack(item_c.error_code)
+                out += _hx.pack(item_b_partitions.error_code)
             out.append(0)
         out += _h.pack(value.error_code)
     if version >= 8:
-        value_a = value.groups
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.group_id
-            encoded = value_b.encode()
+        a_groups = value.groups
+        size = len(a_groups) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_groups in a_groups:
+            d_group_id = item_a_groups.group_id
+            encoded = d_group_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.topics
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
+            d_topics = item_a_groups.topics
+            size = len(d_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_d_topics in d_topics:
                 if version <= 9:
-                    value_c = item_c.name
-                    encoded = value_c.encode()
+                    e_name = item_d_topics.name
+                    encoded = e_name.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -342,25 +382,29 @@ def _write_flexible(value: OffsetFetchResponse, out: bytearray, version: int) ->
                         out += varint(size)
                     out += encoded
                 if version >= 10:
-                    out += item_c.topic_id
-                value_c = item_c.partitions
-                out += varint(len(value_c) + 1)
-                for item_d in value_c:
-                    out += _iqi.pack(item_d.partition_index, item_d.committed_offset, item_d.committed_leader_epoch)
-                    value_d = item_d.metadata
-                    if value_d is None:
+                    out += item_d_topics.topic_id
+                e_partitions = item_d_topics.partitions
+                size = len(e_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_e_partitions in e_partitions:
+                    out += _iqi.pack(item_e_partitions.partition_index, item_e_partitions.committed_offset, item_e_partitions.committed_leader_epoch)
+                    f_metadata = item_e_partitions.metadata
+                    if f_metadata is None:
                         out.append(0)
                     else:
-                        encoded = value_d.encode()
+                        encoded = f_metadata.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                    out += _hx.pack(item_d.error_code)
+                    out += _hx.pack(item_e_partitions.error_code)
                 out.append(0)
-            out += _hx.pack(item_b.error_code)
+            out += _hx.pack(item_a_groups.error_code)
     out.append(0)
 
 
@@ -370,19 +414,20 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchResponse
         pos += 4
     else:
         a_throttle_time_ms = 0
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[OffsetFetchResponseTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[OffsetFetchResponsePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
+            c_metadata: str | None
             c_partition_index, c_committed_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if version >= 5:
@@ -390,24 +435,19 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchResponse
                 pos += 4
             else:
                 c_committed_leader_epoch = -1
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_metadata = None
-                pos += 2
-            else:
-                c_metadata, pos = read_text(buf, pos)
+            c_metadata, pos = read_nullable_text(buf, pos)
             (c_error_code,) = _h.unpack_from(buf, pos)
             pos += 2
-            element = OffsetFetchResponsePartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_metadata, c_error_code)
-            append_b(element)
-        element = OffsetFetchResponseTopic(b_name, b_partitions)
-        append_a(element)
+            append_b_partitions(OffsetFetchResponsePartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_metadata, c_error_code))
+        b_partitions = list_b_partitions
+        append_a_topics(OffsetFetchResponseTopic(b_name, b_partitions))
+    a_topics = list_a_topics
     if version >= 2:
         (a_error_code,) = _h.unpack_from(buf, pos)
         pos += 2
     else:
         a_error_code = 0
-    value = OffsetFetchResponse(a_throttle_time_ms, a_topics, a_error_code, ())
-    return value, pos
+    return OffsetFetchResponse(a_throttle_time_ms, a_topics, a_error_code, ()), pos
 
 
 def _write_plain(value: OffsetFetchResponse, out: bytearray, version: int) -> None:
@@ -415,22 +455,22 @@ def _write_plain(value: OffsetFetchResponse, out: bytearray, version: int) -> No
         raise absent("groups", version)
     if version >= 3:
         out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _iq.pack(item_c.partition_index, item_c.committed_offset)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _iq.pack(item_b_partitions.partition_index, item_b_partitions.committed_offset)
             if version >= 5:
-                out += _i.pack(item_c.committed_leader_epoch)
-            value_c = item_c.metadata
-            if value_c is None:
+                out += _i.pack(item_b_partitions.committed_leader_epoch)
+            c_metadata = item_b_partitions.metadata
+            if c_metadata is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
-            out += _h.pack(item_c.error_code)
+                write_text(out, c_metadata)
+            out += _h.pack(item_b_partitions.error_code)
     if version >= 2:
         out += _h.pack(value.error_code)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _hiiq = Struct(">hiiq")
+_hiiqB = Struct(">hiiqB")
 _hiiqx = Struct(">hiiqx")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class EpochEndOffset(Message):
@@ -87,66 +89,78 @@ class OffsetForLeaderEpochResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderEpochResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[OffsetForLeaderTopicResult] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic = ""
+            pos += 1
         else:
             b_topic, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_error_code, c_partition, c_leader_epoch, c_end_offset = _hiiq.unpack_from(buf, pos)
-            pos += 18
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = EpochEndOffset(c_error_code, c_partition, c_leader_epoch, c_end_offset)
-            append_b(element)
+        list_b_partitions: list[EpochEndOffset] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_code, c_partition, c_leader_epoch, c_end_offset, size = _hiiqB.unpack_from(buf, pos)
+            pos += 19
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(EpochEndOffset(c_error_code, c_partition, c_leader_epoch, c_end_offset))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = OffsetForLeaderTopicResult(b_topic, b_partitions)
-        append_a(element)
+        append_a_topics(OffsetForLeaderTopicResult(b_topic, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = OffsetForLeaderEpochResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+    return OffsetForLeaderEpochResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_flexible(value: OffsetForLeaderEpochResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_topic = item_a_topics.topic
+        encoded = b_topic.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _hiiqx.pack(item_c.error_code, item_c.partition, item_c.leader_epoch, item_c.end_offset)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _hiiqx.pack(item_b_partitions.error_code, item_b_partitions.partition, item_b_partitions.leader_epoch, item_b_partitions.end_offset)
         out.append(0)
     out.append(0)
 
@@ -154,37 +168,36 @@ def _write_flexible(value: OffsetForLeaderEpochResponse, out: bytearray, version
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[OffsetForLeaderTopicResult] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_topic, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[EpochEndOffset] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             c_error_code, c_partition, c_leader_epoch, c_end_offset = _hiiq.unpack_from(buf, pos)
             pos += 18
-            element = EpochEndOffset(c_error_code, c_partition, c_leader_epoch, c_end_offset)
-            append_b(element)
-        element = OffsetForLeaderTopicResult(b_topic, b_partitions)
-        append_a(element)
-    value = OffsetForLeaderEpochResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+            append_b_partitions(EpochEndOffset(c_error_code, c_partition, c_leader_epoch, c_end_offset))
+        b_partitions = list_b_partitions
+        append_a_topics(OffsetForLeaderTopicResult(b_topic, b_partitions))
+    a_topics = list_a_topics
+    return OffsetForLeaderEpochResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_plain(value: OffsetForLeaderEpochResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.topic
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _hiiq.pack(item_c.error_code, item_c.partition, item_c.leader_epoch, item_c.end_offset)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_topic = item_a_topics.topic
+        write_text(out, b_topic)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _hiiq.pack(item_b_partitions.error_code, item_b_partitions.partition, item_b_partitions.leader_epoch, item_b_partitions.end_offset)

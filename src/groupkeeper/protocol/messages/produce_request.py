@@ -8,11 +8,12 @@ from groupkeeper.protocol.primitives import (
     ZERO_UUID,
     Message,
     RootMessage,
-    read_bytes,
     read_compact_bytes,
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_bytes,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _hi = Struct(">hi")
+_hiB = Struct(">hiB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class PartitionProduceData(Message):
@@ -94,30 +96,38 @@ class ProduceRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, int]:
+    a_transactional_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_transactional_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_transactional_id = ""
+        pos += 1
     elif size == 0:
         a_transactional_id = None
         pos += 1
     else:
         a_transactional_id, pos = read_compact_text(buf, pos)
-    a_acks, a_timeout_ms = _hi.unpack_from(buf, pos)
-    pos += 6
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_acks, a_timeout_ms, size = _hiB.unpack_from(buf, pos)
+    pos += 7
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topic_data", pos)
-    a_topic_data = []
-    append_a = a_topic_data.append
-    for _ in range(count_a):
+    list_a_topic_data: list[TopicProduceData] = []
+    append_a_topic_data = list_a_topic_data.append
+    for _ in range(size - 1):
         if version <= 12:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             else:
                 b_name, pos = read_compact_text(buf, pos)
         else:
@@ -127,50 +137,53 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partition_data", pos)
-        b_partition_data = []
-        append_b = b_partition_data.append
-        for _ in range(count_b):
-            (c_index,) = _i.unpack_from(buf, pos)
-            pos += 4
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_records = buf[pos + 1 : end]
+        list_b_partition_data: list[PartitionProduceData] = []
+        append_b_partition_data = list_b_partition_data.append
+        for _ in range(size - 1):
+            c_records: bytes | None
+            c_index, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_records = buf[pos : end]
                 pos = end
+            elif size == 1:
+                c_records = b""
             elif size == 0:
                 c_records = None
-                pos += 1
             else:
-                c_records, pos = read_compact_bytes(buf, pos)
+                c_records, pos = read_compact_bytes(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionProduceData(c_index, c_records)
-            append_b(element)
+            append_b_partition_data(PartitionProduceData(c_index, c_records))
+        b_partition_data = list_b_partition_data
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicProduceData(b_name, b_topic_id, b_partition_data)
-        append_a(element)
+        append_a_topic_data(TopicProduceData(b_name, b_topic_id, b_partition_data))
+    a_topic_data = list_a_topic_data
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ProduceRequest(a_transactional_id, a_acks, a_timeout_ms, a_topic_data)
-    return value, pos
+    return ProduceRequest(a_transactional_id, a_acks, a_timeout_ms, a_topic_data), pos
 
 
 def _write_flexible(value: ProduceRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    if value_a is None:
+    a_transactional_id = value.transactional_id
+    if a_transactional_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_transactional_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -178,12 +191,16 @@ def _write_flexible(value: ProduceRequest, out: bytearray, version: int) -> None
             out += varint(size)
         out += encoded
     out += _hi.pack(value.acks, value.timeout_ms)
-    value_a = value.topic_data
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
+    a_topic_data = value.topic_data
+    size = len(a_topic_data) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topic_data in a_topic_data:
         if version <= 12:
-            value_b = item_b.name
-            encoded = value_b.encode()
+            b_name = item_a_topic_data.name
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -191,75 +208,72 @@ def _write_flexible(value: ProduceRequest, out: bytearray, version: int) -> None
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += item_b.topic_id
-        value_b = item_b.partition_data
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _i.pack(item_c.index)
-            value_c = item_c.records
-            if value_c is None:
+            out += item_a_topic_data.topic_id
+        b_partition_data = item_a_topic_data.partition_data
+        size = len(b_partition_data) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partition_data in b_partition_data:
+            out += _i.pack(item_b_partition_data.index)
+            c_records = item_b_partition_data.records
+            if c_records is None:
                 out.append(0)
             else:
-                write_compact_bytes(out, value_c)
+                write_compact_bytes(out, c_records)
             out.append(0)
         out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, int]:
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_transactional_id = None
-        pos += 2
-    else:
-        a_transactional_id, pos = read_text(buf, pos)
+    a_transactional_id: str | None
+    a_transactional_id, pos = read_nullable_text(buf, pos)
     a_acks, a_timeout_ms = _hi.unpack_from(buf, pos)
     pos += 6
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topic_data, pos = read_count(buf, pos)
+    if count_a_topic_data < 0:
         raise refuse_null("topic_data", pos)
-    a_topic_data = []
-    append_a = a_topic_data.append
-    for _ in range(count_a):
+    list_a_topic_data: list[TopicProduceData] = []
+    append_a_topic_data = list_a_topic_data.append
+    for _ in range(count_a_topic_data):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partition_data, pos = read_count(buf, pos)
+        if count_b_partition_data < 0:
             raise refuse_null("partition_data", pos)
-        b_partition_data = []
-        append_b = b_partition_data.append
-        for _ in range(count_b):
+        list_b_partition_data: list[PartitionProduceData] = []
+        append_b_partition_data = list_b_partition_data.append
+        for _ in range(count_b_partition_data):
+            c_records: bytes | None
             (c_index,) = _i.unpack_from(buf, pos)
             pos += 4
-            if _i.unpack_from(buf, pos)[0] == -1:
-                c_records = None
-                pos += 4
-            else:
-                c_records, pos = read_bytes(buf, pos)
-            element = PartitionProduceData(c_index, c_records)
-            append_b(element)
-        element = TopicProduceData(b_name, ZERO_UUID, b_partition_data)
-        append_a(element)
-    value = ProduceRequest(a_transactional_id, a_acks, a_timeout_ms, a_topic_data)
-    return value, pos
+            c_records, pos = read_nullable_bytes(buf, pos)
+            append_b_partition_data(PartitionProduceData(c_index, c_records))
+        b_partition_data = list_b_partition_data
+        append_a_topic_data(TopicProduceData(b_name, ZERO_UUID, b_partition_data))
+    a_topic_data = list_a_topic_data
+    return ProduceRequest(a_transactional_id, a_acks, a_timeout_ms, a_topic_data), pos
 
 
 def _write_plain(value: ProduceRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    if value_a is None:
+    a_transactional_id = value.transactional_id
+    if a_transactional_id is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_transactional_id)
     out += _hi.pack(value.acks, value.timeout_ms)
-    value_a = value.topic_data
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partition_data
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _i.pack(item_c.index)
-            value_c = item_c.records
-            if value_c is None:
+    a_topic_data = value.topic_data
+    out += _i.pack(len(a_topic_data))
+    for item_a_topic_data in a_topic_data:
+        b_name = item_a_topic_data.name
+        write_text(out, b_name)
+        b_partition_data = item_a_topic_data.partition_data
+        out += _i.pack(len(b_partition_data))
+        for item_b_partition_data in b_partition_data:
+            out += _i.pack(item_b_partition_data.index)
+            c_records = item_b_partition_data.records
+            if c_records is None:
                 out += b"\xff\xff\xff\xff"
             else:
-                write_bytes(out, value_c)
+                write_bytes(out, c_records)

@@ -12,6 +12,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_tag_count,
     read_text,
     read_varint,
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ihqq = Struct(">ihqq")
 _ihqqq = Struct(">ihqqq")
-_ii = Struct(">ii")
+_ihqqqB = Struct(">ihqqqB")
+_iiB = Struct(">iiB")
 _iix = Struct(">iix")
 _q = Struct(">q")
 
@@ -148,18 +150,24 @@ class ProduceResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[TopicProduceResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
         if version <= 12:
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_name = ""
+                pos += 1
             else:
                 b_name, pos = read_compact_text(buf, pos)
         else:
@@ -169,133 +177,154 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse,
             pos += 16
         else:
             b_topic_id = ZERO_UUID
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partition_responses", pos)
-        b_partition_responses = []
-        append_b = b_partition_responses.append
-        for _ in range(count_b):
-            c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset = _ihqqq.unpack_from(buf, pos)
-            pos += 30
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partition_responses: list[PartitionProduceResponse] = []
+        append_b_partition_responses = list_b_partition_responses.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, size = _ihqqqB.unpack_from(buf, pos)
+            pos += 31
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("record_errors", pos)
-            c_record_errors = []
-            append_c = c_record_errors.append
-            for _ in range(count_c):
-                (d_batch_index,) = _i.unpack_from(buf, pos)
-                pos += 4
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    d_batch_index_error_message = buf[pos + 1 : end].decode()
+            list_c_record_errors: list[BatchIndexAndErrorMessage] = []
+            append_c_record_errors = list_c_record_errors.append
+            for _ in range(size - 1):
+                d_batch_index_error_message: str | None
+                d_batch_index, size = _iB.unpack_from(buf, pos)
+                pos += 5
+                if 1 < size < 128:
+                    end = pos + size - 1
+                    d_batch_index_error_message = buf[pos : end].decode()
                     pos = end
+                elif size == 1:
+                    d_batch_index_error_message = ""
                 elif size == 0:
                     d_batch_index_error_message = None
-                    pos += 1
                 else:
-                    d_batch_index_error_message, pos = read_compact_text(buf, pos)
+                    d_batch_index_error_message, pos = read_compact_text(buf, pos - 1)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = BatchIndexAndErrorMessage(d_batch_index, d_batch_index_error_message)
-                append_c(element)
+                append_c_record_errors(BatchIndexAndErrorMessage(d_batch_index, d_batch_index_error_message))
+            c_record_errors = list_c_record_errors
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_error_message = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
+                pos += 1
             elif size == 0:
                 c_error_message = None
                 pos += 1
             else:
                 c_error_message, pos = read_compact_text(buf, pos)
+            c_current_leader: LeaderIdAndEpoch
             c_current_leader = LeaderIdAndEpoch()
-            tags_c, pos = read_tag_count(buf, pos)
-            for _ in range(tags_c):
-                tag_c, pos = read_varint(buf, pos)
-                size, pos = read_varint(buf, pos)
-                end_c = pos + size
-                if tag_c == 0 and version >= 10:
-                    d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
-                    pos += 8
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
+            if buf[pos]:
+                tags_c, pos = read_tag_count(buf, pos)
+                for _ in range(tags_c):
+                    tag_c, pos = read_varint(buf, pos)
+                    size, pos = read_varint(buf, pos)
+                    end_c = pos + size
+                    if tag_c == 0 and version >= 10:
+                        e_leader_id, e_leader_epoch, size = _iiB.unpack_from(buf, pos)
+                        pos += 9
+                        if size:
+                            pos = skip_tags(buf, pos - 1)
+                        c_current_leader = LeaderIdAndEpoch(e_leader_id, e_leader_epoch)
                     else:
-                        pos += 1
-                    c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
-                else:
-                    pos = end_c
-                if pos != end_c:
-                    raise refuse_tag(tag_c)
-            element = PartitionProduceResponse(c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, c_record_errors, c_error_message, c_current_leader)
-            append_b(element)
+                        pos = end_c
+                    if pos != end_c:
+                        raise refuse_tag(tag_c)
+            else:
+                pos += 1
+            append_b_partition_responses(PartitionProduceResponse(c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, c_record_errors, c_error_message, c_current_leader))
+        b_partition_responses = list_b_partition_responses
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicProduceResponse(b_name, b_topic_id, b_partition_responses)
-        append_a(element)
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
+        append_a_responses(TopicProduceResponse(b_name, b_topic_id, b_partition_responses))
+    a_responses = list_a_responses
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    a_node_endpoints: Sequence[NodeEndpoint]
     a_node_endpoints = ()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0 and version >= 10:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("node_endpoints", pos)
-            a_node_endpoints = []
-            append_a = a_node_endpoints.append
-            for _ in range(count_a):
-                (b_node_id,) = _i.unpack_from(buf, pos)
-                pos += 4
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0 and version >= 10:
                 size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_host = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    b_host, pos = read_compact_text(buf, pos)
-                (b_port,) = _i.unpack_from(buf, pos)
-                pos += 4
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_rack = buf[pos + 1 : end].decode()
-                    pos = end
-                elif size == 0:
-                    b_rack = None
-                    pos += 1
-                else:
-                    b_rack, pos = read_compact_text(buf, pos)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = NodeEndpoint(b_node_id, b_host, b_port, b_rack)
-                append_a(element)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = ProduceResponse(a_responses, a_throttle_time_ms, a_node_endpoints)
-    return value, pos
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("node_endpoints", pos)
+                list_a_node_endpoints: list[NodeEndpoint] = []
+                append_a_node_endpoints = list_a_node_endpoints.append
+                for _ in range(size - 1):
+                    f_rack: str | None
+                    f_node_id, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        f_host = buf[pos : end].decode()
+                        pos = end
+                    elif size == 1:
+                        f_host = ""
+                    else:
+                        f_host, pos = read_compact_text(buf, pos - 1)
+                    f_port, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        f_rack = buf[pos : end].decode()
+                        pos = end
+                    elif size == 1:
+                        f_rack = ""
+                    elif size == 0:
+                        f_rack = None
+                    else:
+                        f_rack, pos = read_compact_text(buf, pos - 1)
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    append_a_node_endpoints(NodeEndpoint(f_node_id, f_host, f_port, f_rack))
+                a_node_endpoints = list_a_node_endpoints
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return ProduceResponse(a_responses, a_throttle_time_ms, a_node_endpoints), pos
 
 
 def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> None:
     if not (version >= 10) and value.node_endpoints:
         raise absent("node_endpoints", version)
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
         if version <= 12:
-            value_b = item_b.name
-            encoded = value_b.encode()
+            b_name = item_a_responses.name
+            encoded = b_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -303,22 +332,30 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
                 out += varint(size)
             out += encoded
         if version >= 13:
-            out += item_b.topic_id
-        value_b = item_b.partition_responses
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            if not (version >= 10) and item_c.current_leader != LeaderIdAndEpoch():
+            out += item_a_responses.topic_id
+        b_partition_responses = item_a_responses.partition_responses
+        size = len(b_partition_responses) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partition_responses in b_partition_responses:
+            if not (version >= 10) and item_b_partition_responses.current_leader != LeaderIdAndEpoch():
                 raise absent("current_leader", version)
-            out += _ihqqq.pack(item_c.index, item_c.error_code, item_c.base_offset, item_c.log_append_time_ms, item_c.log_start_offset)
-            value_c = item_c.record_errors
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _i.pack(item_d.batch_index)
-                value_d = item_d.batch_index_error_message
-                if value_d is None:
+            out += _ihqqq.pack(item_b_partition_responses.index, item_b_partition_responses.error_code, item_b_partition_responses.base_offset, item_b_partition_responses.log_append_time_ms, item_b_partition_responses.log_start_offset)
+            c_record_errors = item_b_partition_responses.record_errors
+            size = len(c_record_errors) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_record_errors in c_record_errors:
+                out += _i.pack(item_c_record_errors.batch_index)
+                d_batch_index_error_message = item_c_record_errors.batch_index_error_message
+                if d_batch_index_error_message is None:
                     out.append(0)
                 else:
-                    encoded = value_d.encode()
+                    encoded = d_batch_index_error_message.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -326,22 +363,22 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
                         out += varint(size)
                     out += encoded
                 out.append(0)
-            value_c = item_c.error_message
-            if value_c is None:
+            c_error_message = item_b_partition_responses.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            tags_c = []
-            if version >= 10 and item_c.current_leader != LeaderIdAndEpoch():
+            tags_c: list[tuple[int, bytearray]] = []
+            if version >= 10 and item_b_partition_responses.current_leader != LeaderIdAndEpoch():
                 field_c = bytearray()
-                value_c = item_c.current_leader
-                field_c += _iix.pack(value_c.leader_id, value_c.leader_epoch)
+                c_current_leader = item_b_partition_responses.current_leader
+                field_c += _iix.pack(c_current_leader.leader_id, c_current_leader.leader_epoch)
                 tags_c.append((0, field_c))
             out += varint(len(tags_c))
             for tag_c, field_c in tags_c:
@@ -349,27 +386,31 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
                 out += field_c
         out.append(0)
     out += _i.pack(value.throttle_time_ms)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if version >= 10 and value.node_endpoints:
         field_a = bytearray()
-        value_a = value.node_endpoints
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            field_a += _i.pack(item_b.node_id)
-            value_b = item_b.host
-            encoded = value_b.encode()
+        a_node_endpoints = value.node_endpoints
+        size = len(a_node_endpoints) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_node_endpoints in a_node_endpoints:
+            field_a += _i.pack(item_a_node_endpoints.node_id)
+            f_host = item_a_node_endpoints.host
+            encoded = f_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
             else:
                 field_a += varint(size)
             field_a += encoded
-            field_a += _i.pack(item_b.port)
-            value_b = item_b.rack
-            if value_b is None:
+            field_a += _i.pack(item_a_node_endpoints.port)
+            f_rack = item_a_node_endpoints.rack
+            if f_rack is None:
                 field_a.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = f_rack.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     field_a.append(size)
@@ -385,19 +426,21 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, int]:
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_responses, pos = read_count(buf, pos)
+    if count_a_responses < 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
+    list_a_responses: list[TopicProduceResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(count_a_responses):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partition_responses, pos = read_count(buf, pos)
+        if count_b_partition_responses < 0:
             raise refuse_null("partition_responses", pos)
-        b_partition_responses = []
-        append_b = b_partition_responses.append
-        for _ in range(count_b):
+        list_b_partition_responses: list[PartitionProduceResponse] = []
+        append_b_partition_responses = list_b_partition_responses.append
+        for _ in range(count_b_partition_responses):
+            c_record_errors: Sequence[BatchIndexAndErrorMessage]
+            c_error_message: str | None
             c_index, c_error_code, c_base_offset, c_log_append_time_ms = _ihqq.unpack_from(buf, pos)
             pos += 22
             if version >= 5:
@@ -406,68 +449,60 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ProduceResponse, in
             else:
                 c_log_start_offset = -1
             if version >= 8:
-                count_c, pos = read_count(buf, pos)
-                if count_c < 0:
+                count_c_record_errors, pos = read_count(buf, pos)
+                if count_c_record_errors < 0:
                     raise refuse_null("record_errors", pos)
-                c_record_errors = []
-                append_c = c_record_errors.append
-                for _ in range(count_c):
+                list_c_record_errors: list[BatchIndexAndErrorMessage] = []
+                append_c_record_errors = list_c_record_errors.append
+                for _ in range(count_c_record_errors):
+                    d_batch_index_error_message: str | None
                     (d_batch_index,) = _i.unpack_from(buf, pos)
                     pos += 4
-                    if _h.unpack_from(buf, pos)[0] == -1:
-                        d_batch_index_error_message = None
-                        pos += 2
-                    else:
-                        d_batch_index_error_message, pos = read_text(buf, pos)
-                    element = BatchIndexAndErrorMessage(d_batch_index, d_batch_index_error_message)
-                    append_c(element)
-                if _h.unpack_from(buf, pos)[0] == -1:
-                    c_error_message = None
-                    pos += 2
-                else:
-                    c_error_message, pos = read_text(buf, pos)
+                    d_batch_index_error_message, pos = read_nullable_text(buf, pos)
+                    append_c_record_errors(BatchIndexAndErrorMessage(d_batch_index, d_batch_index_error_message))
+                c_record_errors = list_c_record_errors
+                c_error_message, pos = read_nullable_text(buf, pos)
             else:
                 c_record_errors = ()
                 c_error_message = None
-            element = PartitionProduceResponse(c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, c_record_errors, c_error_message, LeaderIdAndEpoch())
-            append_b(element)
-        element = TopicProduceResponse(b_name, ZERO_UUID, b_partition_responses)
-        append_a(element)
+            append_b_partition_responses(PartitionProduceResponse(c_index, c_error_code, c_base_offset, c_log_append_time_ms, c_log_start_offset, c_record_errors, c_error_message, LeaderIdAndEpoch()))
+        b_partition_responses = list_b_partition_responses
+        append_a_responses(TopicProduceResponse(b_name, ZERO_UUID, b_partition_responses))
+    a_responses = list_a_responses
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = ProduceResponse(a_responses, a_throttle_time_ms, ())
-    return value, pos
+    return ProduceResponse(a_responses, a_throttle_time_ms, ()), pos
 
 
 def _write_plain(value: ProduceResponse, out: bytearray, version: int) -> None:
     if value.node_endpoints:
         raise absent("node_endpoints", version)
-    value_a = value.responses
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partition_responses
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            if item_c.current_leader != LeaderIdAndEpoch():
+    a_responses = value.responses
+    out += _i.pack(len(a_responses))
+    for item_a_responses in a_responses:
+        b_name = item_a_responses.name
+        write_text(out, b_name)
+        b_partition_responses = item_a_responses.partition_responses
+        out += _i.pack(len(b_partition_responses))
+        for item_b_partition_responses in b_partition_responses:
+            if item_b_partition_responses.current_leader != LeaderIdAndEpoch():
                 raise absent("current_leader", version)
-            out += _ihqq.pack(item_c.index, item_c.error_code, item_c.base_offset, item_c.log_append_time_ms)
+            out += _ihqq.pack(item_b_partition_responses.index, item_b_partition_responses.error_code, item_b_partition_responses.base_offset, item_b_partition_responses.log_append_time_ms)
             if version >= 5:
-                out += _q.pack(item_c.log_start_offset)
+                out += _q.pack(item_b_partition_responses.log_start_offset)
             if version >= 8:
-                value_c = item_c.record_errors
-                out += _i.pack(len(value_c))
-                for item_d in value_c:
-                    out += _i.pack(item_d.batch_index)
-                    value_d = item_d.batch_index_error_message
-                    if value_d is None:
+                c_record_errors = item_b_partition_responses.record_errors
+                out += _i.pack(len(c_record_errors))
+                for item_c_record_errors in c_record_errors:
+                    out += _i.pack(item_c_record_errors.batch_index)
+                    d_batch_index_error_message = item_c_record_errors.batch_index_error_message
+                    if d_batch_index_error_message is None:
                         out += b"\xff\xff"
                     else:
-                        write_text(out, value_d)
-                value_c = item_c.error_message
-                if value_c is None:
+                        write_text(out, d_batch_index_error_message)
+                c_error_message = item_b_partition_responses.error_message
+                if c_error_message is None:
                     out += b"\xff\xff"
                 else:
-                    write_text(out, value_c)
+                    write_text(out, c_error_message)
     out += _i.pack(value.throttle_time_ms)

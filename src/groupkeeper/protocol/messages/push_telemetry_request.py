@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _uitb = Struct(">16si?b")
+_uitbB = Struct(">16si?bB")
 
 
 class PushTelemetryRequest(RootMessage):
@@ -52,25 +53,25 @@ class PushTelemetryRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[PushTelemetryRequest, int]:
-    a_client_instance_id, a_subscription_id, a_terminating, a_compression_type = _uitb.unpack_from(buf, pos)
-    pos += 22
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_metrics = buf[pos + 1 : end]
+    a_client_instance_id, a_subscription_id, a_terminating, a_compression_type, size = _uitbB.unpack_from(buf, pos)
+    pos += 23
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_metrics = buf[pos : end]
         pos = end
+    elif size == 1:
+        a_metrics = b""
     else:
-        a_metrics, pos = read_compact_bytes(buf, pos)
+        a_metrics, pos = read_compact_bytes(buf, pos - 1)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = PushTelemetryRequest(a_client_instance_id, a_subscription_id, a_terminating, a_compression_type, a_metrics)
-    return value, pos
+    return PushTelemetryRequest(a_client_instance_id, a_subscription_id, a_terminating, a_compression_type, a_metrics), pos
 
 
 def _write_flexible(value: PushTelemetryRequest, out: bytearray, version: int) -> None:
     out += _uitb.pack(value.client_instance_id, value.subscription_id, value.terminating, value.compression_type)
-    value_a = value.metrics
-    write_compact_bytes(out, value_a)
+    a_metrics = value.metrics
+    write_compact_bytes(out, a_metrics)
     out.append(0)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
 
 
@@ -44,14 +44,11 @@ class PushTelemetryResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[PushTelemetryResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = PushTelemetryResponse(a_throttle_time_ms, a_error_code)
-    return value, pos
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return PushTelemetryResponse(a_throttle_time_ms, a_error_code), pos
 
 
 def _write_flexible(value: PushTelemetryResponse, out: bytearray, version: int) -> None:

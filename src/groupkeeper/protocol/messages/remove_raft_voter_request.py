@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_iu = Struct(">i16s")
+_iuB = Struct(">i16sB")
 _iux = Struct(">i16sx")
 
 
@@ -49,32 +49,33 @@ class RemoveRaftVoterRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[RemoveRaftVoterRequest, int]:
+    a_cluster_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_cluster_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
+        pos += 1
     elif size == 0:
         a_cluster_id = None
         pos += 1
     else:
         a_cluster_id, pos = read_compact_text(buf, pos)
-    a_voter_id, a_voter_directory_id = _iu.unpack_from(buf, pos)
-    pos += 20
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = RemoveRaftVoterRequest(a_cluster_id, a_voter_id, a_voter_directory_id)
-    return value, pos
+    a_voter_id, a_voter_directory_id, size = _iuB.unpack_from(buf, pos)
+    pos += 21
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return RemoveRaftVoterRequest(a_cluster_id, a_voter_id, a_voter_directory_id), pos
 
 
 def _write_flexible(value: RemoveRaftVoterRequest, out: bytearray, version: int) -> None:
-    value_a = value.cluster_id
-    if value_a is None:
+    a_cluster_id = value.cluster_id
+    if a_cluster_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_cluster_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

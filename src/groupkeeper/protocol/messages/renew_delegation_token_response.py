@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _hqi = Struct(">hqi")
+_hqiB = Struct(">hqiB")
 _hqix = Struct(">hqix")
 
 
@@ -51,14 +52,11 @@ class RenewDelegationTokenResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[RenewDelegationTokenResponse, int]:
-    a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms = _hqi.unpack_from(buf, pos)
-    pos += 14
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = RenewDelegationTokenResponse(a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms)
-    return value, pos
+    a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms, size = _hqiB.unpack_from(buf, pos)
+    pos += 15
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return RenewDelegationTokenResponse(a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms), pos
 
 
 def _write_flexible(value: RenewDelegationTokenResponse, out: bytearray, version: int) -> None:
@@ -68,8 +66,7 @@ def _write_flexible(value: RenewDelegationTokenResponse, out: bytearray, version
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[RenewDelegationTokenResponse, int]:
     a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms = _hqi.unpack_from(buf, pos)
     pos += 14
-    value = RenewDelegationTokenResponse(a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms)
-    return value, pos
+    return RenewDelegationTokenResponse(a_error_code, a_expiry_timestamp_ms, a_throttle_time_ms), pos
 
 
 def _write_plain(value: RenewDelegationTokenResponse, out: bytearray, version: int) -> None:

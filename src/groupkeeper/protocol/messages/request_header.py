@@ -6,7 +6,7 @@ from struct import Struct
 
 from groupkeeper.protocol.primitives import (
     RootMessage,
-    read_text,
+    read_nullable_text,
     skip_tags,
     write_text,
 )
@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _hhi = Struct(">hhi")
 
 
@@ -54,47 +53,39 @@ class RequestHeader(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[RequestHeader, int]:
+    a_client_id: str | None
     a_request_api_key, a_request_api_version, a_correlation_id = _hhi.unpack_from(buf, pos)
     pos += 8
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_client_id = None
-        pos += 2
-    else:
-        a_client_id, pos = read_text(buf, pos)
+    a_client_id, pos = read_nullable_text(buf, pos)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = RequestHeader(a_request_api_key, a_request_api_version, a_correlation_id, a_client_id)
-    return value, pos
+    return RequestHeader(a_request_api_key, a_request_api_version, a_correlation_id, a_client_id), pos
 
 
 def _write_flexible(value: RequestHeader, out: bytearray, version: int) -> None:
     out += _hhi.pack(value.request_api_key, value.request_api_version, value.correlation_id)
-    value_a = value.client_id
-    if value_a is None:
+    a_client_id = value.client_id
+    if a_client_id is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_client_id)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[RequestHeader, int]:
+    a_client_id: str | None
     a_request_api_key, a_request_api_version, a_correlation_id = _hhi.unpack_from(buf, pos)
     pos += 8
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_client_id = None
-        pos += 2
-    else:
-        a_client_id, pos = read_text(buf, pos)
-    value = RequestHeader(a_request_api_key, a_request_api_version, a_correlation_id, a_client_id)
-    return value, pos
+    a_client_id, pos = read_nullable_text(buf, pos)
+    return RequestHeader(a_request_api_key, a_request_api_version, a_correlation_id, a_client_id), pos
 
 
 def _write_plain(value: RequestHeader, out: bytearray, version: int) -> None:
     out += _hhi.pack(value.request_api_key, value.request_api_version, value.correlation_id)
-    value_a = value.client_id
-    if value_a is None:
+    a_client_id = value.client_id
+    if a_client_id is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
+        write_text(out, a_client_id)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 
 
@@ -46,14 +47,11 @@ class ResponseHeader(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ResponseHeader, int]:
-    (a_correlation_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = ResponseHeader(a_correlation_id)
-    return value, pos
+    a_correlation_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return ResponseHeader(a_correlation_id), pos
 
 
 def _write_flexible(value: ResponseHeader, out: bytearray, version: int) -> None:
@@ -63,8 +61,7 @@ def _write_flexible(value: ResponseHeader, out: bytearray, version: int) -> None
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ResponseHeader, int]:
     (a_correlation_id,) = _i.unpack_from(buf, pos)
     pos += 4
-    value = ResponseHeader(a_correlation_id)
-    return value, pos
+    return ResponseHeader(a_correlation_id), pos
 
 
 def _write_plain(value: ResponseHeader, out: bytearray, version: int) -> None:

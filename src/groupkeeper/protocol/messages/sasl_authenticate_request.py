@@ -47,32 +47,33 @@ class SaslAuthenticateRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticateRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_auth_bytes = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_auth_bytes = b""
+        pos += 1
     else:
         a_auth_bytes, pos = read_compact_bytes(buf, pos)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = SaslAuthenticateRequest(a_auth_bytes)
-    return value, pos
+    return SaslAuthenticateRequest(a_auth_bytes), pos
 
 
 def _write_flexible(value: SaslAuthenticateRequest, out: bytearray, version: int) -> None:
-    value_a = value.auth_bytes
-    write_compact_bytes(out, value_a)
+    a_auth_bytes = value.auth_bytes
+    write_compact_bytes(out, a_auth_bytes)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticateRequest, int]:
     a_auth_bytes, pos = read_bytes(buf, pos)
-    value = SaslAuthenticateRequest(a_auth_bytes)
-    return value, pos
+    return SaslAuthenticateRequest(a_auth_bytes), pos
 
 
 def _write_plain(value: SaslAuthenticateRequest, out: bytearray, version: int) -> None:
-    value_a = value.auth_bytes
-    write_bytes(out, value_a)
+    a_auth_bytes = value.auth_bytes
+    write_bytes(out, a_auth_bytes)

@@ -9,7 +9,7 @@ from groupkeeper.protocol.primitives import (
     read_bytes,
     read_compact_bytes,
     read_compact_text,
-    read_text,
+    read_nullable_text,
     skip_tags,
     varint,
     write_bytes,
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _q = Struct(">q")
+_qB = Struct(">qB")
 _qx = Struct(">qx")
 
 
@@ -62,79 +64,76 @@ class SaslAuthenticateResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticateResponse, int]:
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
+        a_error_message, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_auth_bytes = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_auth_bytes = b""
+        pos += 1
     else:
         a_auth_bytes, pos = read_compact_bytes(buf, pos)
-    (a_session_lifetime_ms,) = _q.unpack_from(buf, pos)
-    pos += 8
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = SaslAuthenticateResponse(a_error_code, a_error_message, a_auth_bytes, a_session_lifetime_ms)
-    return value, pos
+    a_session_lifetime_ms, size = _qB.unpack_from(buf, pos)
+    pos += 9
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return SaslAuthenticateResponse(a_error_code, a_error_message, a_auth_bytes, a_session_lifetime_ms), pos
 
 
 def _write_flexible(value: SaslAuthenticateResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.auth_bytes
-    write_compact_bytes(out, value_a)
+    a_auth_bytes = value.auth_bytes
+    write_compact_bytes(out, a_auth_bytes)
     out += _qx.pack(value.session_lifetime_ms)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslAuthenticateResponse, int]:
+    a_error_message: str | None
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    if _h.unpack_from(buf, pos)[0] == -1:
-        a_error_message = None
-        pos += 2
-    else:
-        a_error_message, pos = read_text(buf, pos)
+    a_error_message, pos = read_nullable_text(buf, pos)
     a_auth_bytes, pos = read_bytes(buf, pos)
     if version >= 1:
         (a_session_lifetime_ms,) = _q.unpack_from(buf, pos)
         pos += 8
     else:
         a_session_lifetime_ms = 0
-    value = SaslAuthenticateResponse(a_error_code, a_error_message, a_auth_bytes, a_session_lifetime_ms)
-    return value, pos
+    return SaslAuthenticateResponse(a_error_code, a_error_message, a_auth_bytes, a_session_lifetime_ms), pos
 
 
 def _write_plain(value: SaslAuthenticateResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out += b"\xff\xff"
     else:
-        write_text(out, value_a)
-    value_a = value.auth_bytes
-    write_bytes(out, value_a)
+        write_text(out, a_error_message)
+    a_auth_bytes = value.auth_bytes
+    write_bytes(out, a_auth_bytes)
     if version >= 1:
         out += _q.pack(value.session_lifetime_ms)

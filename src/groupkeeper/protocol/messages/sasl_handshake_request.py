@@ -39,10 +39,9 @@ class SaslHandshakeRequest(RootMessage):
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslHandshakeRequest, int]:
     a_mechanism, pos = read_text(buf, pos)
-    value = SaslHandshakeRequest(a_mechanism)
-    return value, pos
+    return SaslHandshakeRequest(a_mechanism), pos
 
 
 def _write_plain(value: SaslHandshakeRequest, out: bytearray, version: int) -> None:
-    value_a = value.mechanism
-    write_text(out, value_a)
+    a_mechanism = value.mechanism
+    write_text(out, a_mechanism)

@@ -50,21 +50,21 @@ class SaslHandshakeResponse(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SaslHandshakeResponse, int]:
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_mechanisms, pos = read_count(buf, pos)
+    if count_a_mechanisms < 0:
         raise refuse_null("mechanisms", pos)
-    a_mechanisms = []
-    append_a = a_mechanisms.append
-    for _ in range(count_a):
-        element, pos = read_text(buf, pos)
-        append_a(element)
-    value = SaslHandshakeResponse(a_error_code, a_mechanisms)
-    return value, pos
+    list_a_mechanisms: list[str] = []
+    append_a_mechanisms = list_a_mechanisms.append
+    for _ in range(count_a_mechanisms):
+        item_a_mechanisms, pos = read_text(buf, pos)
+        append_a_mechanisms(item_a_mechanisms)
+    a_mechanisms = list_a_mechanisms
+    return SaslHandshakeResponse(a_error_code, a_mechanisms), pos
 
 
 def _write_plain(value: SaslHandshakeResponse, out: bytearray, version: int) -> None:
     out += _h.pack(value.error_code)
-    value_a = value.mechanisms
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        write_text(out, item_b)
+    a_mechanisms = value.mechanisms
+    out += _i.pack(len(a_mechanisms))
+    for item_a_mechanisms in a_mechanisms:
+        write_text(out, item_a_mechanisms)

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _qq = Struct(">qq")
+_qqB = Struct(">qqB")
 _t = Struct(">?")
+_uB = Struct(">16sB")
 
 
 class AcknowledgementBatch(Message):
@@ -99,21 +102,29 @@ class ShareAcknowledgeRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledgeRequest, int]:
+    a_group_id: str | None
+    a_member_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     elif size == 0:
         a_group_id = None
         pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
+        pos += 1
     elif size == 0:
         a_member_id = None
         pos += 1
@@ -126,79 +137,84 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
         pos += 1
     else:
         a_is_renew_ack = False
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topics: list[AcknowledgeTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            (c_partition_index,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[AcknowledgePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("acknowledgement_batches", pos)
-            c_acknowledgement_batches = []
-            append_c = c_acknowledgement_batches.append
-            for _ in range(count_c):
-                d_first_offset, d_last_offset = _qq.unpack_from(buf, pos)
-                pos += 16
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+            list_c_acknowledgement_batches: list[AcknowledgementBatch] = []
+            append_c_acknowledgement_batches = list_c_acknowledgement_batches.append
+            for _ in range(size - 1):
+                d_first_offset, d_last_offset, size = _qqB.unpack_from(buf, pos)
+                pos += 17
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("acknowledge_types", pos)
-                d_acknowledge_types, pos = read_numbers(buf, pos, count_d, "b", 1)
+                d_acknowledge_types, pos = read_numbers(buf, pos, size - 1, "b", 1)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = AcknowledgementBatch(d_first_offset, d_last_offset, d_acknowledge_types)
-                append_c(element)
+                append_c_acknowledgement_batches(AcknowledgementBatch(d_first_offset, d_last_offset, d_acknowledge_types))
+            c_acknowledgement_batches = list_c_acknowledgement_batches
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = AcknowledgePartition(c_partition_index, c_acknowledgement_batches)
-            append_b(element)
+            append_b_partitions(AcknowledgePartition(c_partition_index, c_acknowledgement_batches))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = AcknowledgeTopic(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_topics(AcknowledgeTopic(b_topic_id, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareAcknowledgeRequest(a_group_id, a_member_id, a_share_session_epoch, a_is_renew_ack, a_topics)
-    return value, pos
+    return ShareAcknowledgeRequest(a_group_id, a_member_id, a_share_session_epoch, a_is_renew_ack, a_topics), pos
 
 
 def _write_flexible(value: ShareAcknowledgeRequest, out: bytearray, version: int) -> None:
     if not (version >= 2) and value.is_renew_ack:
         raise absent("is_renew_ack", version)
-    value_a = value.group_id
-    if value_a is None:
+    a_group_id = value.group_id
+    if a_group_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.member_id
-    if value_a is None:
+    a_member_id = value.member_id
+    if a_member_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -208,21 +224,37 @@ def _write_flexible(value: ShareAcknowledgeRequest, out: bytearray, version: int
     out += _i.pack(value.share_session_epoch)
     if version >= 2:
         out += _t.pack(value.is_renew_ack)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _i.pack(item_c.partition_index)
-            value_c = item_c.acknowledgement_batches
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _qq.pack(item_d.first_offset, item_d.last_offset)
-                value_d = item_d.acknowledge_types
-                out += varint(len(value_d) + 1)
-                write_numbers(out, value_d, "b")
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _i.pack(item_b_partitions.partition_index)
+            c_acknowledgement_batches = item_b_partitions.acknowledgement_batches
+            size = len(c_acknowledgement_batches) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_acknowledgement_batches in c_acknowledgement_batches:
+                out += _qq.pack(item_c_acknowledgement_batches.first_offset, item_c_acknowledgement_batches.last_offset)
+                d_acknowledge_types = item_c_acknowledgement_batches.acknowledge_types
+                size = len(d_acknowledge_types) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, d_acknowledge_types, "b")
                 out.append(0)
             out.append(0)
         out.append(0)

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 _bt = Struct(">b?")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _iiiiii = Struct(">iiiiii")
 _qq = Struct(">qq")
+_qqB = Struct(">qqB")
+_uB = Struct(">16sB")
 
 
 class AcknowledgementBatch(Message):
@@ -128,21 +131,29 @@ class ShareFetchRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchRequest, int]:
+    a_group_id: str | None
+    a_member_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     elif size == 0:
         a_group_id = None
         pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
+        pos += 1
     elif size == 0:
         a_member_id = None
         pos += 1
@@ -156,97 +167,106 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
     else:
         a_share_acquire_mode = 0
         a_is_renew_ack = False
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topics: list[FetchTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            (c_partition_index,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_partitions: list[FetchPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("acknowledgement_batches", pos)
-            c_acknowledgement_batches = []
-            append_c = c_acknowledgement_batches.append
-            for _ in range(count_c):
-                d_first_offset, d_last_offset = _qq.unpack_from(buf, pos)
-                pos += 16
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+            list_c_acknowledgement_batches: list[AcknowledgementBatch] = []
+            append_c_acknowledgement_batches = list_c_acknowledgement_batches.append
+            for _ in range(size - 1):
+                d_first_offset, d_last_offset, size = _qqB.unpack_from(buf, pos)
+                pos += 17
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("acknowledge_types", pos)
-                d_acknowledge_types, pos = read_numbers(buf, pos, count_d, "b", 1)
+                d_acknowledge_types, pos = read_numbers(buf, pos, size - 1, "b", 1)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = AcknowledgementBatch(d_first_offset, d_last_offset, d_acknowledge_types)
-                append_c(element)
+                append_c_acknowledgement_batches(AcknowledgementBatch(d_first_offset, d_last_offset, d_acknowledge_types))
+            c_acknowledgement_batches = list_c_acknowledgement_batches
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = FetchPartition(c_partition_index, 0, c_acknowledgement_batches)
-            append_b(element)
+            append_b_partitions(FetchPartition(c_partition_index, 0, c_acknowledgement_batches))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = FetchTopic(b_topic_id, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_topics(FetchTopic(b_topic_id, b_partitions))
+    a_topics = list_a_topics
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("forgotten_topics_data", pos)
-    a_forgotten_topics_data = []
-    append_a = a_forgotten_topics_data.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_forgotten_topics_data: list[ForgottenTopic] = []
+    append_a_forgotten_topics_data = list_a_forgotten_topics_data.append
+    for _ in range(size - 1):
+        e_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        e_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ForgottenTopic(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_forgotten_topics_data(ForgottenTopic(e_topic_id, e_partitions))
+    a_forgotten_topics_data = list_a_forgotten_topics_data
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareFetchRequest(a_group_id, a_member_id, a_share_session_epoch, a_max_wait_ms, a_min_bytes, a_max_bytes, a_max_records, a_batch_size, a_share_acquire_mode, a_is_renew_ack, a_topics, a_forgotten_topics_data)
-    return value, pos
+    return ShareFetchRequest(a_group_id, a_member_id, a_share_session_epoch, a_max_wait_ms, a_min_bytes, a_max_bytes, a_max_records, a_batch_size, a_share_acquire_mode, a_is_renew_ack, a_topics, a_forgotten_topics_data), pos
 
 
 def _write_flexible(value: ShareFetchRequest, out: bytearray, version: int) -> None:
     if not (version >= 2) and value.is_renew_ack:
         raise absent("is_renew_ack", version)
-    value_a = value.group_id
-    if value_a is None:
+    a_group_id = value.group_id
+    if a_group_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.member_id
-    if value_a is None:
+    a_member_id = value.member_id
+    if a_member_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -256,32 +276,56 @@ def _write_flexible(value: ShareFetchRequest, out: bytearray, version: int) -> N
     out += _iiiiii.pack(value.share_session_epoch, value.max_wait_ms, value.min_bytes, value.max_bytes, value.max_records, value.batch_size)
     if version >= 2:
         out += _bt.pack(value.share_acquire_mode, value.is_renew_ack)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            if item_c.partition_max_bytes != 0:
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            if item_b_partitions.partition_max_bytes != 0:
                 raise absent("partition_max_bytes", version)
-            out += _i.pack(item_c.partition_index)
-            value_c = item_c.acknowledgement_batches
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _qq.pack(item_d.first_offset, item_d.last_offset)
-                value_d = item_d.acknowledge_types
-                out += varint(len(value_d) + 1)
-                write_numbers(out, value_d, "b")
+            out += _i.pack(item_b_partitions.partition_index)
+            c_acknowledgement_batches = item_b_partitions.acknowledgement_batches
+            size = len(c_acknowledgement_batches) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_acknowledgement_batches in c_acknowledgement_batches:
+                out += _qq.pack(item_c_acknowledgement_batches.first_offset, item_c_acknowledgement_batches.last_offset)
+                d_acknowledge_types = item_c_acknowledgement_batches.acknowledge_types
+                size = len(d_acknowledge_types) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, d_acknowledge_types, "b")
                 out.append(0)
             out.append(0)
         out.append(0)
-    value_a = value.forgotten_topics_data
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+    a_forgotten_topics_data = value.forgotten_topics_data
+    size = len(a_forgotten_topics_data) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_forgotten_topics_data in a_forgotten_topics_data:
+        out += item_a_forgotten_topics_data.topic_id
+        e_partitions = item_a_forgotten_topics_data.partitions
+        size = len(e_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, e_partitions, "i")
         out.append(0)
     out.append(0)

@@ -8,6 +8,7 @@ from groupkeeper.protocol.primitives import (
     ZERO_UUID,
     Message,
     RootMessage,
+    absent,
     read_compact_bytes,
     read_compact_count,
     read_compact_text,
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
-_ii = Struct(">ii")
+_ihB = Struct(">ihB")
+_iiB = Struct(">iiB")
 _iix = Struct(">iix")
-_qqh = Struct(">qqh")
+_qqhB = Struct(">qqhB")
 _qqhx = Struct(">qqhx")
+_uB = Struct(">16sB")
 
 
 class LeaderIdAndEpoch(Message):
@@ -144,146 +149,157 @@ class ShareFetchResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
-    (a_acquisition_lock_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_error_message, pos = read_compact_text(buf, pos - 1)
+    a_acquisition_lock_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("responses", pos)
-    a_responses = []
-    append_a = a_responses.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_responses: list[ShareFetchableTopicResponse] = []
+    append_a_responses = list_a_responses.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_error_message = buf[pos + 1 : end].decode()
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_error_message: str | None
+            c_acknowledge_error_message: str | None
+            c_partition_index, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_error_message = ""
             elif size == 0:
                 c_error_message = None
-                pos += 1
             else:
-                c_error_message, pos = read_compact_text(buf, pos)
-            (c_acknowledge_error_code,) = _h.unpack_from(buf, pos)
-            pos += 2
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_acknowledge_error_message = buf[pos + 1 : end].decode()
+                c_error_message, pos = read_compact_text(buf, pos - 1)
+            c_acknowledge_error_code, size = _hB.unpack_from(buf, pos)
+            pos += 3
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_acknowledge_error_message = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_acknowledge_error_message = ""
             elif size == 0:
                 c_acknowledge_error_message = None
-                pos += 1
             else:
-                c_acknowledge_error_message, pos = read_compact_text(buf, pos)
-            d_leader_id, d_leader_epoch = _ii.unpack_from(buf, pos)
-            pos += 8
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
+                c_acknowledge_error_message, pos = read_compact_text(buf, pos - 1)
+            d_leader_id, d_leader_epoch, size = _iiB.unpack_from(buf, pos)
+            pos += 9
+            if size:
+                pos = skip_tags(buf, pos - 1)
             c_current_leader = LeaderIdAndEpoch(d_leader_id, d_leader_epoch)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_records = buf[pos + 1 : end]
                 pos = end
+            elif size == 1:
+                c_records = b""
+                pos += 1
             else:
                 c_records, pos = read_compact_bytes(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("acquired_records", pos)
-            c_acquired_records = []
-            append_c = c_acquired_records.append
-            for _ in range(count_c):
-                d_first_offset, d_last_offset, d_delivery_count = _qqh.unpack_from(buf, pos)
-                pos += 18
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = AcquiredRecords(d_first_offset, d_last_offset, d_delivery_count)
-                append_c(element)
+            list_c_acquired_records: list[AcquiredRecords] = []
+            append_c_acquired_records = list_c_acquired_records.append
+            for _ in range(size - 1):
+                e_first_offset, e_last_offset, e_delivery_count, size = _qqhB.unpack_from(buf, pos)
+                pos += 19
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_acquired_records(AcquiredRecords(e_first_offset, e_last_offset, e_delivery_count))
+            c_acquired_records = list_c_acquired_records
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionData(c_partition_index, c_error_code, c_error_message, c_acknowledge_error_code, c_acknowledge_error_message, c_current_leader, c_records, c_acquired_records)
-            append_b(element)
+            append_b_partitions(PartitionData(c_partition_index, c_error_code, c_error_message, c_acknowledge_error_code, c_acknowledge_error_message, c_current_leader, c_records, c_acquired_records))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = ShareFetchableTopicResponse(b_topic_id, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_responses(ShareFetchableTopicResponse(b_topic_id, b_partitions))
+    a_responses = list_a_responses
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("node_endpoints", pos)
-    a_node_endpoints = []
-    append_a = a_node_endpoints.append
-    for _ in range(count_a):
-        (b_node_id,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_host = buf[pos + 1 : end].decode()
+    list_a_node_endpoints: list[NodeEndpoint] = []
+    append_a_node_endpoints = list_a_node_endpoints.append
+    for _ in range(size - 1):
+        f_rack: str | None
+        f_node_id, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            f_host = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            f_host = ""
         else:
-            b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _i.unpack_from(buf, pos)
-        pos += 4
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_rack = buf[pos + 1 : end].decode()
+            f_host, pos = read_compact_text(buf, pos - 1)
+        f_port, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if 1 < size < 128:
+            end = pos + size - 1
+            f_rack = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            f_rack = ""
         elif size == 0:
-            b_rack = None
-            pos += 1
+            f_rack = None
         else:
-            b_rack, pos = read_compact_text(buf, pos)
+            f_rack, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = NodeEndpoint(b_node_id, b_host, b_port, b_rack)
-        append_a(element)
+        append_a_node_endpoints(NodeEndpoint(f_node_id, f_host, f_port, f_rack))
+    a_node_endpoints = list_a_node_endpoints
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareFetchResponse(a_throttle_time_ms, a_error_code, a_error_message, a_acquisition_lock_timeout_ms, a_responses, a_node_endpoints)
-    return value, pos
+    return ShareFetchResponse(a_throttle_time_ms, a_error_code, a_error_message, a_acquisition_lock_timeout_ms, a_responses, a_node_endpoints), pos
 
 
 def _write_flexible(value: ShareFetchResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -291,65 +307,83 @@ def _write_flexible(value: ShareFetchResponse, out: bytearray, version: int) -> 
             out += varint(size)
         out += encoded
     out += _i.pack(value.acquisition_lock_timeout_ms)
-    value_a = value.responses
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.error_code)
-            value_c = item_c.error_message
-            if value_c is None:
+    a_responses = value.responses
+    size = len(a_responses) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_responses in a_responses:
+        out += item_a_responses.topic_id
+        b_partitions = item_a_responses.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition_index, item_b_partitions.error_code)
+            c_error_message = item_b_partitions.error_message
+            if c_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            out += _h.pack(item_c.acknowledge_error_code)
-            value_c = item_c.acknowledge_error_message
-            if value_c is None:
+            out += _h.pack(item_b_partitions.acknowledge_error_code)
+            c_acknowledge_error_message = item_b_partitions.acknowledge_error_message
+            if c_acknowledge_error_message is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_acknowledge_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.current_leader
-            out += _iix.pack(value_c.leader_id, value_c.leader_epoch)
-            value_c = item_c.records
-            write_compact_bytes(out, value_c)
-            value_c = item_c.acquired_records
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _qqhx.pack(item_d.first_offset, item_d.last_offset, item_d.delivery_count)
+            c_current_leader = item_b_partitions.current_leader
+            out += _iix.pack(c_current_leader.leader_id, c_current_leader.leader_epoch)
+            c_records = item_b_partitions.records
+            if c_records is None:
+                raise absent("records = null", version)
+            write_compact_bytes(out, c_records)
+            c_acquired_records = item_b_partitions.acquired_records
+            size = len(c_acquired_records) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_acquired_records in c_acquired_records:
+                out += _qqhx.pack(item_c_acquired_records.first_offset, item_c_acquired_records.last_offset, item_c_acquired_records.delivery_count)
             out.append(0)
         out.append(0)
-    value_a = value.node_endpoints
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _i.pack(item_b.node_id)
-        value_b = item_b.host
-        encoded = value_b.encode()
+    a_node_endpoints = value.node_endpoints
+    size = len(a_node_endpoints) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_node_endpoints in a_node_endpoints:
+        out += _i.pack(item_a_node_endpoints.node_id)
+        f_host = item_a_node_endpoints.host
+        encoded = f_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _i.pack(item_b.port)
-        value_b = item_b.rack
-        if value_b is None:
+        out += _i.pack(item_a_node_endpoints.port)
+        f_rack = item_a_node_endpoints.rack
+        if f_rack is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = f_rack.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

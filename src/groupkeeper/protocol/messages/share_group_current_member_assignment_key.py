@@ -42,12 +42,11 @@ class ShareGroupCurrentMemberAssignmentKey(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ShareGroupCurrentMemberAssignmentKey, int]:
     a_group_id, pos = read_text(buf, pos)
     a_member_id, pos = read_text(buf, pos)
-    value = ShareGroupCurrentMemberAssignmentKey(a_group_id, a_member_id)
-    return value, pos
+    return ShareGroupCurrentMemberAssignmentKey(a_group_id, a_member_id), pos
 
 
 def _write_plain(value: ShareGroupCurrentMemberAssignmentKey, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    write_text(out, value_a)
-    value_a = value.member_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
+    a_member_id = value.member_id
+    write_text(out, a_member_id)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _iib = Struct(">iib")
+_iibB = Struct(">iibB")
+_uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
@@ -67,42 +69,51 @@ class ShareGroupCurrentMemberAssignmentValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupCurrentMemberAssignmentValue, int]:
-    a_member_epoch, a_previous_member_epoch, a_state = _iib.unpack_from(buf, pos)
-    pos += 9
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_member_epoch, a_previous_member_epoch, a_state, size = _iibB.unpack_from(buf, pos)
+    pos += 10
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("assigned_partitions", pos)
-    a_assigned_partitions = []
-    append_a = a_assigned_partitions.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_assigned_partitions: list[TopicPartitions] = []
+    append_a_assigned_partitions = list_a_assigned_partitions.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicPartitions(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_assigned_partitions(TopicPartitions(b_topic_id, b_partitions))
+    a_assigned_partitions = list_a_assigned_partitions
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareGroupCurrentMemberAssignmentValue(a_member_epoch, a_previous_member_epoch, a_state, a_assigned_partitions)
-    return value, pos
+    return ShareGroupCurrentMemberAssignmentValue(a_member_epoch, a_previous_member_epoch, a_state, a_assigned_partitions), pos
 
 
 def _write_flexible(value: ShareGroupCurrentMemberAssignmentValue, out: bytearray, version: int) -> None:
     out += _iib.pack(value.member_epoch, value.previous_member_epoch, value.state)
-    value_a = value.assigned_partitions
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+    a_assigned_partitions = value.assigned_partitions
+    size = len(a_assigned_partitions) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_assigned_partitions in a_assigned_partitions:
+        out += item_a_assigned_partitions.topic_id
+        b_partitions = item_a_assigned_partitions.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, b_partitions, "i")
         out.append(0)
     out.append(0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -48,35 +49,43 @@ class ShareGroupDescribeRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescribeRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
-        raise refuse_null("group_ids", pos)
-    a_group_ids = []
-    append_a = a_group_ids.append
-    for _ in range(count_a):
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            element = buf[pos + 1 : end].decode()
-            pos = end
-        else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
-    a_include_authorized_operations = buf[pos] != 0
+    size = buf[pos]
     pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = ShareGroupDescribeRequest(a_group_ids, a_include_authorized_operations)
-    return value, pos
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
+        raise refuse_null("group_ids", pos)
+    list_a_group_ids: list[str] = []
+    append_a_group_ids = list_a_group_ids.append
+    for _ in range(size - 1):
+        size = buf[pos]
+        if 1 < size < 128:
+            end = pos + size
+            item_a_group_ids = buf[pos + 1 : end].decode()
+            pos = end
+        elif size == 1:
+            item_a_group_ids = ""
+            pos += 1
+        else:
+            item_a_group_ids, pos = read_compact_text(buf, pos)
+        append_a_group_ids(item_a_group_ids)
+    a_group_ids = list_a_group_ids
+    a_include_authorized_operations, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return ShareGroupDescribeRequest(a_group_ids, a_include_authorized_operations), pos
 
 
 def _write_flexible(value: ShareGroupDescribeRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_ids
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_group_ids = value.group_ids
+    size = len(a_group_ids) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_group_ids in a_group_ids:
+        encoded = item_a_group_ids.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

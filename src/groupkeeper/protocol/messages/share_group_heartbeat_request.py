@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class ShareGroupHeartbeatRequest(RootMessage):
@@ -53,66 +54,80 @@ class ShareGroupHeartbeatRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartbeatRequest, int]:
+    a_rack_id: str | None
+    a_subscribed_topic_names: Sequence[str] | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
-    else:
-        a_member_id, pos = read_compact_text(buf, pos)
-    (a_member_epoch,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_rack_id = buf[pos + 1 : end].decode()
-        pos = end
-    elif size == 0:
-        a_rack_id = None
+    elif size == 1:
+        a_member_id = ""
         pos += 1
     else:
-        a_rack_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        a_member_id, pos = read_compact_text(buf, pos)
+    a_member_epoch, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_rack_id = buf[pos : end].decode()
+        pos = end
+    elif size == 1:
+        a_rack_id = ""
+    elif size == 0:
+        a_rack_id = None
+    else:
+        a_rack_id, pos = read_compact_text(buf, pos - 1)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_subscribed_topic_names = None
     else:
-        a_subscribed_topic_names = []
-        append_a = a_subscribed_topic_names.append
-        for _ in range(count_a):
+        list_a_subscribed_topic_names: list[str] = []
+        append_a_subscribed_topic_names = list_a_subscribed_topic_names.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_a_subscribed_topic_names = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_a_subscribed_topic_names = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_a(element)
+                item_a_subscribed_topic_names, pos = read_compact_text(buf, pos)
+            append_a_subscribed_topic_names(item_a_subscribed_topic_names)
+        a_subscribed_topic_names = list_a_subscribed_topic_names
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareGroupHeartbeatRequest(a_group_id, a_member_id, a_member_epoch, a_rack_id, a_subscribed_topic_names)
-    return value, pos
+    return ShareGroupHeartbeatRequest(a_group_id, a_member_id, a_member_epoch, a_rack_id, a_subscribed_topic_names), pos
 
 
 def _write_flexible(value: ShareGroupHeartbeatRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -120,24 +135,28 @@ def _write_flexible(value: ShareGroupHeartbeatRequest, out: bytearray, version: 
         out += varint(size)
     out += encoded
     out += _i.pack(value.member_epoch)
-    value_a = value.rack_id
-    if value_a is None:
+    a_rack_id = value.rack_id
+    if a_rack_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.subscribed_topic_names
-    if value_a is None:
+    a_subscribed_topic_names = value.subscribed_topic_names
+    if a_subscribed_topic_names is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            encoded = item_b.encode()
+        size = len(a_subscribed_topic_names) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_subscribed_topic_names in a_subscribed_topic_names:
+            encoded = item_a_subscribed_topic_names.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ii = Struct(">ii")
+_uB = Struct(">16sB")
 
 
 class TopicPartitions(Message):
@@ -85,23 +87,29 @@ class ShareGroupHeartbeatResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartbeatResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_member_id: str | None
+    a_assignment: Assignment | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
+        a_error_message, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
+        pos += 1
     elif size == 0:
         a_member_id = None
         pos += 1
@@ -114,24 +122,28 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
         pos += 1
     else:
         pos += 1
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topic_partitions", pos)
-        b_topic_partitions = []
-        append_b = b_topic_partitions.append
-        for _ in range(count_b):
-            c_topic_id = buf[pos : pos + 16]
-            pos += 16
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_topic_partitions: list[TopicPartitions] = []
+        append_b_topic_partitions = list_b_topic_partitions.append
+        for _ in range(size - 1):
+            c_topic_id, size = _uB.unpack_from(buf, pos)
+            pos += 17
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicPartitions(c_topic_id, c_partitions)
-            append_b(element)
+            append_b_topic_partitions(TopicPartitions(c_topic_id, c_partitions))
+        b_topic_partitions = list_b_topic_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -141,28 +153,27 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareGroupHeartbeatResponse(a_throttle_time_ms, a_error_code, a_error_message, a_member_id, a_member_epoch, a_heartbeat_interval_ms, a_assignment)
-    return value, pos
+    return ShareGroupHeartbeatResponse(a_throttle_time_ms, a_error_code, a_error_message, a_member_id, a_member_epoch, a_heartbeat_interval_ms, a_assignment), pos
 
 
 def _write_flexible(value: ShareGroupHeartbeatResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.member_id
-    if value_a is None:
+    a_member_id = value.member_id
+    if a_member_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -170,18 +181,26 @@ def _write_flexible(value: ShareGroupHeartbeatResponse, out: bytearray, version:
             out += varint(size)
         out += encoded
     out += _ii.pack(value.member_epoch, value.heartbeat_interval_ms)
-    value_a = value.assignment
-    if value_a is None:
+    a_assignment = value.assignment
+    if a_assignment is None:
         out.append(255)
     else:
         out.append(1)
-        value_b = value_a.topic_partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += item_c.topic_id
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+        b_topic_partitions = a_assignment.topic_partitions
+        size = len(b_topic_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topic_partitions in b_topic_partitions:
+            out += item_b_topic_partitions.topic_id
+            c_partitions = item_b_topic_partitions.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_partitions, "i")
             out.append(0)
         out.append(0)
     out.append(0)

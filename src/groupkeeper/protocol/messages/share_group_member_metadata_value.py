@@ -48,84 +48,104 @@ class ShareGroupMemberMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupMemberMetadataValue, int]:
+    a_rack_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_rack_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack_id = ""
+        pos += 1
     elif size == 0:
         a_rack_id = None
         pos += 1
     else:
         a_rack_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_id = ""
+        pos += 1
     else:
         a_client_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_host = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_host = ""
+        pos += 1
     else:
         a_client_host, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("subscribed_topic_names", pos)
-    a_subscribed_topic_names = []
-    append_a = a_subscribed_topic_names.append
-    for _ in range(count_a):
+    list_a_subscribed_topic_names: list[str] = []
+    append_a_subscribed_topic_names = list_a_subscribed_topic_names.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            element = buf[pos + 1 : end].decode()
+            item_a_subscribed_topic_names = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            item_a_subscribed_topic_names = ""
+            pos += 1
         else:
-            element, pos = read_compact_text(buf, pos)
-        append_a(element)
+            item_a_subscribed_topic_names, pos = read_compact_text(buf, pos)
+        append_a_subscribed_topic_names(item_a_subscribed_topic_names)
+    a_subscribed_topic_names = list_a_subscribed_topic_names
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareGroupMemberMetadataValue(a_rack_id, a_client_id, a_client_host, a_subscribed_topic_names)
-    return value, pos
+    return ShareGroupMemberMetadataValue(a_rack_id, a_client_id, a_client_host, a_subscribed_topic_names), pos
 
 
 def _write_flexible(value: ShareGroupMemberMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.rack_id
-    if value_a is None:
+    a_rack_id = value.rack_id
+    if a_rack_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.client_id
-    encoded = value_a.encode()
+    a_client_id = value.client_id
+    encoded = a_client_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.client_host
-    encoded = value_a.encode()
+    a_client_host = value.client_host
+    encoded = a_client_host.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.subscribed_topic_names
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        encoded = item_b.encode()
+    a_subscribed_topic_names = value.subscribed_topic_names
+    size = len(a_subscribed_topic_names) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_subscribed_topic_names in a_subscribed_topic_names:
+        encoded = item_a_subscribed_topic_names.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

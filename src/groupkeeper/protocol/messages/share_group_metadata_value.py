@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 
 
@@ -44,14 +44,11 @@ class ShareGroupMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupMetadataValue, int]:
-    a_epoch, a_metadata_hash = _iq.unpack_from(buf, pos)
-    pos += 12
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = ShareGroupMetadataValue(a_epoch, a_metadata_hash)
-    return value, pos
+    a_epoch, a_metadata_hash, size = _iqB.unpack_from(buf, pos)
+    pos += 13
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return ShareGroupMetadataValue(a_epoch, a_metadata_hash), pos
 
 
 def _write_flexible(value: ShareGroupMetadataValue, out: bytearray, version: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 from groupkeeper.protocol.primitives import (
     ZERO_UUID,
     Message,
@@ -19,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
+
+_uB = Struct(">16sB")
 
 
 class TopicPartitionsInfo(Message):
@@ -76,124 +80,161 @@ class ShareGroupStatePartitionMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupStatePartitionMetadataValue, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("initializing_topics", pos)
-    a_initializing_topics = []
-    append_a = a_initializing_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_topic_name = buf[pos + 1 : end].decode()
+    list_a_initializing_topics: list[TopicPartitionsInfo] = []
+    append_a_initializing_topics = list_a_initializing_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_topic_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
         else:
-            b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            b_topic_name, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicPartitionsInfo(b_topic_id, b_topic_name, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_initializing_topics(TopicPartitionsInfo(b_topic_id, b_topic_name, b_partitions))
+    a_initializing_topics = list_a_initializing_topics
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("initialized_topics", pos)
-    a_initialized_topics = []
-    append_a = a_initialized_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_topic_name = buf[pos + 1 : end].decode()
+    list_a_initialized_topics: list[TopicPartitionsInfo] = []
+    append_a_initialized_topics = list_a_initialized_topics.append
+    for _ in range(size - 1):
+        c_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if 1 < size < 128:
+            end = pos + size - 1
+            c_topic_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            c_topic_name = ""
         else:
-            b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            c_topic_name, pos = read_compact_text(buf, pos - 1)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicPartitionsInfo(b_topic_id, b_topic_name, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_initialized_topics(TopicPartitionsInfo(c_topic_id, c_topic_name, c_partitions))
+    a_initialized_topics = list_a_initialized_topics
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("deleting_topics", pos)
-    a_deleting_topics = []
-    append_a = a_deleting_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_topic_name = buf[pos + 1 : end].decode()
+    list_a_deleting_topics: list[TopicInfo] = []
+    append_a_deleting_topics = list_a_deleting_topics.append
+    for _ in range(size - 1):
+        d_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if 1 < size < 128:
+            end = pos + size - 1
+            d_topic_name = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            d_topic_name = ""
         else:
-            b_topic_name, pos = read_compact_text(buf, pos)
+            d_topic_name, pos = read_compact_text(buf, pos - 1)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicInfo(b_topic_id, b_topic_name)
-        append_a(element)
+        append_a_deleting_topics(TopicInfo(d_topic_id, d_topic_name))
+    a_deleting_topics = list_a_deleting_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = ShareGroupStatePartitionMetadataValue(a_initializing_topics, a_initialized_topics, a_deleting_topics)
-    return value, pos
+    return ShareGroupStatePartitionMetadataValue(a_initializing_topics, a_initialized_topics, a_deleting_topics), pos
 
 
 def _write_flexible(value: ShareGroupStatePartitionMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.initializing_topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_initializing_topics = value.initializing_topics
+    size = len(a_initializing_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_initializing_topics in a_initializing_topics:
+        out += item_a_initializing_topics.topic_id
+        b_topic_name = item_a_initializing_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+        b_partitions = item_a_initializing_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, b_partitions, "i")
         out.append(0)
-    value_a = value.initialized_topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_initialized_topics = value.initialized_topics
+    size = len(a_initialized_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_initialized_topics in a_initialized_topics:
+        out += item_a_initialized_topics.topic_id
+        c_topic_name = item_a_initialized_topics.topic_name
+        encoded = c_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+        c_partitions = item_a_initialized_topics.partitions
+        size = len(c_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, c_partitions, "i")
         out.append(0)
-    value_a = value.deleting_topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_deleting_topics = value.deleting_topics
+    size = len(a_deleting_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_deleting_topics in a_deleting_topics:
+        out += item_a_deleting_topics.topic_id
+        d_topic_name = item_a_deleting_topics.topic_name
+        encoded = d_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

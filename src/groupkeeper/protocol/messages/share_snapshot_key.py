@@ -50,11 +50,10 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[ShareSnapshotKey, i
     a_group_id, pos = read_text(buf, pos)
     a_topic_id, a_partition = _ui.unpack_from(buf, pos)
     pos += 20
-    value = ShareSnapshotKey(a_group_id, a_topic_id, a_partition)
-    return value, pos
+    return ShareSnapshotKey(a_group_id, a_topic_id, a_partition), pos
 
 
 def _write_plain(value: ShareSnapshotKey, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
     out += _ui.pack(value.topic_id, value.partition)

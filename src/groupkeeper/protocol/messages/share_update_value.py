@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _iiq = Struct(">iiq")
-_qqbh = Struct(">qqbh")
+_iiqB = Struct(">iiqB")
+_qqbhB = Struct(">qqbhB")
 _qqbhx = Struct(">qqbhx")
 
 
@@ -76,46 +77,51 @@ class ShareUpdateValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareUpdateValue, int]:
-    a_snapshot_epoch, a_leader_epoch, a_start_offset = _iiq.unpack_from(buf, pos)
-    pos += 16
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_snapshot_epoch, a_leader_epoch, a_start_offset, size = _iiqB.unpack_from(buf, pos)
+    pos += 17
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("state_batches", pos)
-    a_state_batches = []
-    append_a = a_state_batches.append
-    for _ in range(count_a):
-        b_first_offset, b_last_offset, b_delivery_state, b_delivery_count = _qqbh.unpack_from(buf, pos)
-        pos += 19
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = StateBatch(b_first_offset, b_last_offset, b_delivery_state, b_delivery_count)
-        append_a(element)
+    list_a_state_batches: list[StateBatch] = []
+    append_a_state_batches = list_a_state_batches.append
+    for _ in range(size - 1):
+        b_first_offset, b_last_offset, b_delivery_state, b_delivery_count, size = _qqbhB.unpack_from(buf, pos)
+        pos += 20
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_state_batches(StateBatch(b_first_offset, b_last_offset, b_delivery_state, b_delivery_count))
+    a_state_batches = list_a_state_batches
     a_delivery_complete_count = -1
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            (a_delivery_complete_count,) = _i.unpack_from(buf, pos)
-            pos += 4
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = ShareUpdateValue(a_snapshot_epoch, a_leader_epoch, a_start_offset, a_delivery_complete_count, a_state_batches)
-    return value, pos
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                (a_delivery_complete_count,) = _i.unpack_from(buf, pos)
+                pos += 4
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return ShareUpdateValue(a_snapshot_epoch, a_leader_epoch, a_start_offset, a_delivery_complete_count, a_state_batches), pos
 
 
 def _write_flexible(value: ShareUpdateValue, out: bytearray, version: int) -> None:
     out += _iiq.pack(value.snapshot_epoch, value.leader_epoch, value.start_offset)
-    value_a = value.state_batches
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _qqbhx.pack(item_b.first_offset, item_b.last_offset, item_b.delivery_state, item_b.delivery_count)
-    tags_a = []
+    a_state_batches = value.state_batches
+    size = len(a_state_batches) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_state_batches in a_state_batches:
+        out += _qqbhx.pack(item_a_state_batches.first_offset, item_a_state_batches.last_offset, item_a_state_batches.delivery_state, item_a_state_batches.delivery_count)
+    tags_a: list[tuple[int, bytearray]] = []
     if value.delivery_complete_count != -1:
         field_a = bytearray()
         field_a += _i.pack(value.delivery_complete_count)

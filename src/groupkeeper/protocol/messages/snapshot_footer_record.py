@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_h = Struct(">h")
+_hB = Struct(">hB")
 _hx = Struct(">hx")
 
 
@@ -41,14 +41,11 @@ class SnapshotFooterRecord(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SnapshotFooterRecord, int]:
-    (a_version,) = _h.unpack_from(buf, pos)
-    pos += 2
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = SnapshotFooterRecord(a_version)
-    return value, pos
+    a_version, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return SnapshotFooterRecord(a_version), pos
 
 
 def _write_flexible(value: SnapshotFooterRecord, out: bytearray, version: int) -> None:

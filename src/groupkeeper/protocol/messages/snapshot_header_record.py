@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_hq = Struct(">hq")
+_hqB = Struct(">hqB")
 _hqx = Struct(">hqx")
 
 
@@ -43,14 +43,11 @@ class SnapshotHeaderRecord(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SnapshotHeaderRecord, int]:
-    a_version, a_last_contained_log_timestamp = _hq.unpack_from(buf, pos)
-    pos += 10
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = SnapshotHeaderRecord(a_version, a_last_contained_log_timestamp)
-    return value, pos
+    a_version, a_last_contained_log_timestamp, size = _hqB.unpack_from(buf, pos)
+    pos += 11
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return SnapshotHeaderRecord(a_version, a_last_contained_log_timestamp), pos
 
 
 def _write_flexible(value: SnapshotHeaderRecord, out: bytearray, version: int) -> None:

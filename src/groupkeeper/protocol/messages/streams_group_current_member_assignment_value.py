@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _iib = Struct(">iib")
+_iibB = Struct(">iibB")
 
 
 class TaskIds(Message):
@@ -82,394 +83,559 @@ class StreamsGroupCurrentMemberAssignmentValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
-    a_member_epoch, a_previous_member_epoch, a_state = _iib.unpack_from(buf, pos)
-    pos += 9
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_member_epoch, a_previous_member_epoch, a_state, size = _iibB.unpack_from(buf, pos)
+    pos += 10
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("active_tasks", pos)
-    a_active_tasks = []
-    append_a = a_active_tasks.append
-    for _ in range(count_a):
+    list_a_active_tasks: list[TaskIds] = []
+    append_a_active_tasks = list_a_active_tasks.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_subtopology_id = ""
+            pos += 1
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        b_assignment_epochs: Sequence[int] | None
         b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        if buf[pos]:
+            tags_b, pos = read_tag_count(buf, pos)
+            for _ in range(tags_b):
+                tag_b, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_b = pos + size
+                if tag_b == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        b_assignment_epochs = None
+                    else:
+                        b_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+                    pos = end_b
+                if pos != end_b:
+                    raise refuse_tag(tag_b)
+        else:
+            pos += 1
+        append_a_active_tasks(TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs))
+    a_active_tasks = list_a_active_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("standby_tasks", pos)
-    a_standby_tasks = []
-    append_a = a_standby_tasks.append
-    for _ in range(count_a):
+    list_a_standby_tasks: list[TaskIds] = []
+    append_a_standby_tasks = list_a_standby_tasks.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            c_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            c_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            c_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        c_assignment_epochs: Sequence[int] | None
+        c_assignment_epochs = ()
+        if buf[pos]:
+            tags_c, pos = read_tag_count(buf, pos)
+            for _ in range(tags_c):
+                tag_c, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_c = pos + size
+                if tag_c == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        c_assignment_epochs = None
+                    else:
+                        c_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+                    pos = end_c
+                if pos != end_c:
+                    raise refuse_tag(tag_c)
+        else:
+            pos += 1
+        append_a_standby_tasks(TaskIds(c_subtopology_id, c_partitions, c_assignment_epochs))
+    a_standby_tasks = list_a_standby_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("warmup_tasks", pos)
-    a_warmup_tasks = []
-    append_a = a_warmup_tasks.append
-    for _ in range(count_a):
+    list_a_warmup_tasks: list[TaskIds] = []
+    append_a_warmup_tasks = list_a_warmup_tasks.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            d_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            d_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            d_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        d_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        d_assignment_epochs: Sequence[int] | None
+        d_assignment_epochs = ()
+        if buf[pos]:
+            tags_d, pos = read_tag_count(buf, pos)
+            for _ in range(tags_d):
+                tag_d, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_d = pos + size
+                if tag_d == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        d_assignment_epochs = None
+                    else:
+                        d_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+                    pos = end_d
+                if pos != end_d:
+                    raise refuse_tag(tag_d)
+        else:
+            pos += 1
+        append_a_warmup_tasks(TaskIds(d_subtopology_id, d_partitions, d_assignment_epochs))
+    a_warmup_tasks = list_a_warmup_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("active_tasks_pending_revocation", pos)
-    a_active_tasks_pending_revocation = []
-    append_a = a_active_tasks_pending_revocation.append
-    for _ in range(count_a):
+    list_a_active_tasks_pending_revocation: list[TaskIds] = []
+    append_a_active_tasks_pending_revocation = list_a_active_tasks_pending_revocation.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            e_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            e_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            e_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        e_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        e_assignment_epochs: Sequence[int] | None
+        e_assignment_epochs = ()
+        if buf[pos]:
+            tags_e, pos = read_tag_count(buf, pos)
+            for _ in range(tags_e):
+                tag_e, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_e = pos + size
+                if tag_e == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        e_assignment_epochs = None
+                    else:
+                        e_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+                    pos = end_e
+                if pos != end_e:
+                    raise refuse_tag(tag_e)
+        else:
+            pos += 1
+        append_a_active_tasks_pending_revocation(TaskIds(e_subtopology_id, e_partitions, e_assignment_epochs))
+    a_active_tasks_pending_revocation = list_a_active_tasks_pending_revocation
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("standby_tasks_pending_revocation", pos)
-    a_standby_tasks_pending_revocation = []
-    append_a = a_standby_tasks_pending_revocation.append
-    for _ in range(count_a):
+    list_a_standby_tasks_pending_revocation: list[TaskIds] = []
+    append_a_standby_tasks_pending_revocation = list_a_standby_tasks_pending_revocation.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            f_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            f_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            f_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        f_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        f_assignment_epochs: Sequence[int] | None
+        f_assignment_epochs = ()
+        if buf[pos]:
+            tags_f, pos = read_tag_count(buf, pos)
+            for _ in range(tags_f):
+                tag_f, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_f = pos + size
+                if tag_f == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        f_assignment_epochs = None
+                    else:
+                        f_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+                    pos = end_f
+                if pos != end_f:
+                    raise refuse_tag(tag_f)
+        else:
+            pos += 1
+        append_a_standby_tasks_pending_revocation(TaskIds(f_subtopology_id, f_partitions, f_assignment_epochs))
+    a_standby_tasks_pending_revocation = list_a_standby_tasks_pending_revocation
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("warmup_tasks_pending_revocation", pos)
-    a_warmup_tasks_pending_revocation = []
-    append_a = a_warmup_tasks_pending_revocation.append
-    for _ in range(count_a):
+    list_a_warmup_tasks_pending_revocation: list[TaskIds] = []
+    append_a_warmup_tasks_pending_revocation = list_a_warmup_tasks_pending_revocation.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            g_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            g_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            g_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
-        b_assignment_epochs = ()
-        tags_b, pos = read_tag_count(buf, pos)
-        for _ in range(tags_b):
-            tag_b, pos = read_varint(buf, pos)
-            size, pos = read_varint(buf, pos)
-            end_b = pos + size
-            if tag_b == 0:
-                count_b, pos = read_compact_count(buf, pos)
-                if count_b < 0:
-                    b_assignment_epochs = None
+        g_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+        g_assignment_epochs: Sequence[int] | None
+        g_assignment_epochs = ()
+        if buf[pos]:
+            tags_g, pos = read_tag_count(buf, pos)
+            for _ in range(tags_g):
+                tag_g, pos = read_varint(buf, pos)
+                size, pos = read_varint(buf, pos)
+                end_g = pos + size
+                if tag_g == 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
+                        g_assignment_epochs = None
+                    else:
+                        g_assignment_epochs, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 else:
-                    b_assignment_epochs, pos = read_numbers(buf, pos, count_b, "i", 4)
-            else:
-                pos = end_b
-            if pos != end_b:
-                raise refuse_tag(tag_b)
-        element = TaskIds(b_subtopology_id, b_partitions, b_assignment_epochs)
-        append_a(element)
+                    pos = end_g
+                if pos != end_g:
+                    raise refuse_tag(tag_g)
+        else:
+            pos += 1
+        append_a_warmup_tasks_pending_revocation(TaskIds(g_subtopology_id, g_partitions, g_assignment_epochs))
+    a_warmup_tasks_pending_revocation = list_a_warmup_tasks_pending_revocation
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = StreamsGroupCurrentMemberAssignmentValue(a_member_epoch, a_previous_member_epoch, a_state, a_active_tasks, a_standby_tasks, a_warmup_tasks, a_active_tasks_pending_revocation, a_standby_tasks_pending_revocation, a_warmup_tasks_pending_revocation)
-    return value, pos
+    return StreamsGroupCurrentMemberAssignmentValue(a_member_epoch, a_previous_member_epoch, a_state, a_active_tasks, a_standby_tasks, a_warmup_tasks, a_active_tasks_pending_revocation, a_standby_tasks_pending_revocation, a_warmup_tasks_pending_revocation), pos
 
 
 def _write_flexible(value: StreamsGroupCurrentMemberAssignmentValue, out: bytearray, version: int) -> None:
     out += _iib.pack(value.member_epoch, value.previous_member_epoch, value.state)
-    value_a = value.active_tasks
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+    a_active_tasks = value.active_tasks
+    size = len(a_active_tasks) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_active_tasks in a_active_tasks:
+        b_subtopology_id = item_a_active_tasks.subtopology_id
+        encoded = b_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
+        b_partitions = item_a_active_tasks.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, b_partitions, "i")
+        tags_b: list[tuple[int, bytearray]] = []
+        if (item_a_active_tasks.assignment_epochs is None or item_a_active_tasks.assignment_epochs):
             field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
+            b_assignment_epochs = item_a_active_tasks.assignment_epochs
+            if b_assignment_epochs is None:
                 field_b.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
+                size = len(b_assignment_epochs) + 1
+                if size < 128:
+                    field_b.append(size)
+                else:
+                    field_b += varint(size)
+                write_numbers(field_b, b_assignment_epochs, "i")
             tags_b.append((0, field_b))
         out += varint(len(tags_b))
         for tag_b, field_b in tags_b:
             out += varint(tag_b) + varint(len(field_b))
             out += field_b
-    value_a = value.standby_tasks
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+    a_standby_tasks = value.standby_tasks
+    size = len(a_standby_tasks) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_standby_tasks in a_standby_tasks:
+        c_subtopology_id = item_a_standby_tasks.subtopology_id
+        encoded = c_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
-            field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
-                field_b.append(0)
+        c_partitions = item_a_standby_tasks.partitions
+        size = len(c_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, c_partitions, "i")
+        tags_c: list[tuple[int, bytearray]] = []
+        if (item_a_standby_tasks.assignment_epochs is None or item_a_standby_tasks.assignment_epochs):
+            field_c = bytearray()
+            c_assignment_epochs = item_a_standby_tasks.assignment_epochs
+            if c_assignment_epochs is None:
+                field_c.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
-            tags_b.append((0, field_b))
-        out += varint(len(tags_b))
-        for tag_b, field_b in tags_b:
-            out += varint(tag_b) + varint(len(field_b))
-            out += field_b
-    value_a = value.warmup_tasks
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+                size = len(c_assignment_epochs) + 1
+                if size < 128:
+                    field_c.append(size)
+                else:
+                    field_c += varint(size)
+                write_numbers(field_c, c_assignment_epochs, "i")
+            tags_c.append((0, field_c))
+        out += varint(len(tags_c))
+        for tag_c, field_c in tags_c:
+            out += varint(tag_c) + varint(len(field_c))
+            out += field_c
+    a_warmup_tasks = value.warmup_tasks
+    size = len(a_warmup_tasks) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_warmup_tasks in a_warmup_tasks:
+        d_subtopology_id = item_a_warmup_tasks.subtopology_id
+        encoded = d_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
-            field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
-                field_b.append(0)
+        d_partitions = item_a_warmup_tasks.partitions
+        size = len(d_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, d_partitions, "i")
+        tags_d: list[tuple[int, bytearray]] = []
+        if (item_a_warmup_tasks.assignment_epochs is None or item_a_warmup_tasks.assignment_epochs):
+            field_d = bytearray()
+            d_assignment_epochs = item_a_warmup_tasks.assignment_epochs
+            if d_assignment_epochs is None:
+                field_d.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
-            tags_b.append((0, field_b))
-        out += varint(len(tags_b))
-        for tag_b, field_b in tags_b:
-            out += varint(tag_b) + varint(len(field_b))
-            out += field_b
-    value_a = value.active_tasks_pending_revocation
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+                size = len(d_assignment_epochs) + 1
+                if size < 128:
+                    field_d.append(size)
+                else:
+                    field_d += varint(size)
+                write_numbers(field_d, d_assignment_epochs, "i")
+            tags_d.append((0, field_d))
+        out += varint(len(tags_d))
+        for tag_d, field_d in tags_d:
+            out += varint(tag_d) + varint(len(field_d))
+            out += field_d
+    a_active_tasks_pending_revocation = value.active_tasks_pending_revocation
+    size = len(a_active_tasks_pending_revocation) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_active_tasks_pending_revocation in a_active_tasks_pending_revocation:
+        e_subtopology_id = item_a_active_tasks_pending_revocation.subtopology_id
+        encoded = e_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
-            field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
-                field_b.append(0)
+        e_partitions = item_a_active_tasks_pending_revocation.partitions
+        size = len(e_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, e_partitions, "i")
+        tags_e: list[tuple[int, bytearray]] = []
+        if (item_a_active_tasks_pending_revocation.assignment_epochs is None or item_a_active_tasks_pending_revocation.assignment_epochs):
+            field_e = bytearray()
+            e_assignment_epochs = item_a_active_tasks_pending_revocation.assignment_epochs
+            if e_assignment_epochs is None:
+                field_e.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
-            tags_b.append((0, field_b))
-        out += varint(len(tags_b))
-        for tag_b, field_b in tags_b:
-            out += varint(tag_b) + varint(len(field_b))
-            out += field_b
-    value_a = value.standby_tasks_pending_revocation
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+                size = len(e_assignment_epochs) + 1
+                if size < 128:
+                    field_e.append(size)
+                else:
+                    field_e += varint(size)
+                write_numbers(field_e, e_assignment_epochs, "i")
+            tags_e.append((0, field_e))
+        out += varint(len(tags_e))
+        for tag_e, field_e in tags_e:
+            out += varint(tag_e) + varint(len(field_e))
+            out += field_e
+    a_standby_tasks_pending_revocation = value.standby_tasks_pending_revocation
+    size = len(a_standby_tasks_pending_revocation) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_standby_tasks_pending_revocation in a_standby_tasks_pending_revocation:
+        f_subtopology_id = item_a_standby_tasks_pending_revocation.subtopology_id
+        encoded = f_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
-            field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
-                field_b.append(0)
+        f_partitions = item_a_standby_tasks_pending_revocation.partitions
+        size = len(f_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, f_partitions, "i")
+        tags_f: list[tuple[int, bytearray]] = []
+        if (item_a_standby_tasks_pending_revocation.assignment_epochs is None or item_a_standby_tasks_pending_revocation.assignment_epochs):
+            field_f = bytearray()
+            f_assignment_epochs = item_a_standby_tasks_pending_revocation.assignment_epochs
+            if f_assignment_epochs is None:
+                field_f.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
-            tags_b.append((0, field_b))
-        out += varint(len(tags_b))
-        for tag_b, field_b in tags_b:
-            out += varint(tag_b) + varint(len(field_b))
-            out += field_b
-    value_a = value.warmup_tasks_pending_revocation
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+                size = len(f_assignment_epochs) + 1
+                if size < 128:
+                    field_f.append(size)
+                else:
+                    field_f += varint(size)
+                write_numbers(field_f, f_assignment_epochs, "i")
+            tags_f.append((0, field_f))
+        out += varint(len(tags_f))
+        for tag_f, field_f in tags_f:
+            out += varint(tag_f) + varint(len(field_f))
+            out += field_f
+    a_warmup_tasks_pending_revocation = value.warmup_tasks_pending_revocation
+    size = len(a_warmup_tasks_pending_revocation) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_warmup_tasks_pending_revocation in a_warmup_tasks_pending_revocation:
+        g_subtopology_id = item_a_warmup_tasks_pending_revocation.subtopology_id
+        encoded = g_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
-        tags_b = []
-        if (item_b.assignment_epochs is None or item_b.assignment_epochs):
-            field_b = bytearray()
-            value_b = item_b.assignment_epochs
-            if value_b is None:
-                field_b.append(0)
+        g_partitions = item_a_warmup_tasks_pending_revocation.partitions
+        size = len(g_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, g_partitions, "i")
+        tags_g: list[tuple[int, bytearray]] = []
+        if (item_a_warmup_tasks_pending_revocation.assignment_epochs is None or item_a_warmup_tasks_pending_revocation.assignment_epochs):
+            field_g = bytearray()
+            g_assignment_epochs = item_a_warmup_tasks_pending_revocation.assignment_epochs
+            if g_assignment_epochs is None:
+                field_g.append(0)
             else:
-                field_b += varint(len(value_b) + 1)
-                write_numbers(field_b, value_b, "i")
-            tags_b.append((0, field_b))
-        out += varint(len(tags_b))
-        for tag_b, field_b in tags_b:
-            out += varint(tag_b) + varint(len(field_b))
-            out += field_b
+                size = len(g_assignment_epochs) + 1
+                if size < 128:
+                    field_g.append(size)
+                else:
+                    field_g += varint(size)
+                write_numbers(field_g, g_assignment_epochs, "i")
+            tags_g.append((0, field_g))
+        out += varint(len(tags_g))
+        for tag_g, field_g in tags_g:
+            out += varint(tag_g) + varint(len(field_g))
+            out += field_g
     out.append(0)

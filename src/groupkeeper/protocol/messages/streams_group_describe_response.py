@@ -21,15 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ii = Struct(">ii")
-_iq = Struct(">iq")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
 _ix = Struct(">ix")
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -234,38 +238,47 @@ class StreamsGroupDescribeResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDescribeResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("groups", pos)
-    a_groups = []
-    append_a = a_groups.append
-    for _ in range(count_a):
-        (b_error_code,) = _h.unpack_from(buf, pos)
-        pos += 2
-        size = buf[pos]
-        if 0 < size < 128:
-            end = pos + size
-            b_error_message = buf[pos + 1 : end].decode()
+    list_a_groups: list[DescribedGroup] = []
+    append_a_groups = list_a_groups.append
+    for _ in range(size - 1):
+        b_error_message: str | None
+        b_topology: Topology | None
+        b_error_code, size = _hB.unpack_from(buf, pos)
+        pos += 3
+        if 1 < size < 128:
+            end = pos + size - 1
+            b_error_message = buf[pos : end].decode()
             pos = end
+        elif size == 1:
+            b_error_message = ""
         elif size == 0:
             b_error_message = None
-            pos += 1
         else:
-            b_error_message, pos = read_compact_text(buf, pos)
+            b_error_message, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_id = ""
+            pos += 1
         else:
             b_group_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_group_state = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_group_state = ""
+            pos += 1
         else:
             b_group_state, pos = read_compact_text(buf, pos)
         b_group_epoch, b_assignment_epoch = _ii.unpack_from(buf, pos)
@@ -275,571 +288,726 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupDesc
             pos += 1
         else:
             pos += 1
-            (c_epoch,) = _i.unpack_from(buf, pos)
-            pos += 4
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_subtopologies: Sequence[Subtopology] | None
+            c_epoch, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 c_subtopologies = None
             else:
-                c_subtopologies = []
-                append_c = c_subtopologies.append
-                for _ in range(count_c):
+                list_c_subtopologies: list[Subtopology] = []
+                append_c_subtopologies = list_c_subtopologies.append
+                for _ in range(size - 1):
                     size = buf[pos]
-                    if 0 < size < 128:
+                    if 1 < size < 128:
                         end = pos + size
                         d_subtopology_id = buf[pos + 1 : end].decode()
                         pos = end
+                    elif size == 1:
+                        d_subtopology_id = ""
+                        pos += 1
                     else:
                         d_subtopology_id, pos = read_compact_text(buf, pos)
-                    count_d, pos = read_compact_count(buf, pos)
-                    if count_d < 0:
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
                         raise refuse_null("source_topics", pos)
-                    d_source_topics = []
-                    append_d = d_source_topics.append
-                    for _ in range(count_d):
+                    list_d_source_topics: list[str] = []
+                    append_d_source_topics = list_d_source_topics.append
+                    for _ in range(size - 1):
                         size = buf[pos]
-                        if 0 < size < 128:
+                        if 1 < size < 128:
                             end = pos + size
-                            element = buf[pos + 1 : end].decode()
+                            item_d_source_topics = buf[pos + 1 : end].decode()
                             pos = end
+                        elif size == 1:
+                            item_d_source_topics = ""
+                            pos += 1
                         else:
-                            element, pos = read_compact_text(buf, pos)
-                        append_d(element)
-                    count_d, pos = read_compact_count(buf, pos)
-                    if count_d < 0:
+                            item_d_source_topics, pos = read_compact_text(buf, pos)
+                        append_d_source_topics(item_d_source_topics)
+                    d_source_topics = list_d_source_topics
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
                         raise refuse_null("repartition_sink_topics", pos)
-                    d_repartition_sink_topics = []
-                    append_d = d_repartition_sink_topics.append
-                    for _ in range(count_d):
+                    list_d_repartition_sink_topics: list[str] = []
+                    append_d_repartition_sink_topics = list_d_repartition_sink_topics.append
+                    for _ in range(size - 1):
                         size = buf[pos]
-                        if 0 < size < 128:
+                        if 1 < size < 128:
                             end = pos + size
-                            element = buf[pos + 1 : end].decode()
+                            item_d_repartition_sink_topics = buf[pos + 1 : end].decode()
                             pos = end
+                        elif size == 1:
+                            item_d_repartition_sink_topics = ""
+                            pos += 1
                         else:
-                            element, pos = read_compact_text(buf, pos)
-                        append_d(element)
-                    count_d, pos = read_compact_count(buf, pos)
-                    if count_d < 0:
+                            item_d_repartition_sink_topics, pos = read_compact_text(buf, pos)
+                        append_d_repartition_sink_topics(item_d_repartition_sink_topics)
+                    d_repartition_sink_topics = list_d_repartition_sink_topics
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
                         raise refuse_null("state_changelog_topics", pos)
-                    d_state_changelog_topics = []
-                    append_d = d_state_changelog_topics.append
-                    for _ in range(count_d):
+                    list_d_state_changelog_topics: list[TopicInfo] = []
+                    append_d_state_changelog_topics = list_d_state_changelog_topics.append
+                    for _ in range(size - 1):
                         size = buf[pos]
-                        if 0 < size < 128:
+                        if 1 < size < 128:
                             end = pos + size
                             e_name = buf[pos + 1 : end].decode()
                             pos = end
+                        elif size == 1:
+                            e_name = ""
+                            pos += 1
                         else:
                             e_name, pos = read_compact_text(buf, pos)
-                        e_partitions, e_replication_factor = _ih.unpack_from(buf, pos)
-                        pos += 6
-                        count_e, pos = read_compact_count(buf, pos)
-                        if count_e < 0:
+                        e_partitions, e_replication_factor, size = _ihB.unpack_from(buf, pos)
+                        pos += 7
+                        if size > 127:
+                            size, pos = read_compact_count(buf, pos - 1)
+                        if size == 0:
                             raise refuse_null("topic_configs", pos)
-                        e_topic_configs = []
-                        append_e = e_topic_configs.append
-                        for _ in range(count_e):
+                        list_e_topic_configs: list[KeyValue] = []
+                        append_e_topic_configs = list_e_topic_configs.append
+                        for _ in range(size - 1):
                             size = buf[pos]
-                            if 0 < size < 128:
+                            if 1 < size < 128:
                                 end = pos + size
                                 f_key = buf[pos + 1 : end].decode()
                                 pos = end
+                            elif size == 1:
+                                f_key = ""
+                                pos += 1
                             else:
                                 f_key, pos = read_compact_text(buf, pos)
                             size = buf[pos]
-                            if 0 < size < 128:
+                            if 1 < size < 128:
                                 end = pos + size
                                 f_value = buf[pos + 1 : end].decode()
                                 pos = end
+                            elif size == 1:
+                                f_value = ""
+                                pos += 1
                             else:
                                 f_value, pos = read_compact_text(buf, pos)
                             if buf[pos]:
                                 pos = skip_tags(buf, pos)
                             else:
                                 pos += 1
-                            element = KeyValue(f_key, f_value)
-                            append_e(element)
+                            append_e_topic_configs(KeyValue(f_key, f_value))
+                        e_topic_configs = list_e_topic_configs
                         if buf[pos]:
                             pos = skip_tags(buf, pos)
                         else:
                             pos += 1
-                        element = TopicInfo(e_name, e_partitions, e_replication_factor, e_topic_configs)
-                        append_d(element)
-                    count_d, pos = read_compact_count(buf, pos)
-                    if count_d < 0:
+                        append_d_state_changelog_topics(TopicInfo(e_name, e_partitions, e_replication_factor, e_topic_configs))
+                    d_state_changelog_topics = list_d_state_changelog_topics
+                    size = buf[pos]
+                    pos += 1
+                    if size > 127:
+                        size, pos = read_compact_count(buf, pos - 1)
+                    if size == 0:
                         raise refuse_null("repartition_source_topics", pos)
-                    d_repartition_source_topics = []
-                    append_d = d_repartition_source_topics.append
-                    for _ in range(count_d):
+                    list_d_repartition_source_topics: list[TopicInfo] = []
+                    append_d_repartition_source_topics = list_d_repartition_source_topics.append
+                    for _ in range(size - 1):
                         size = buf[pos]
-                        if 0 < size < 128:
+                        if 1 < size < 128:
                             end = pos + size
-                            e_name = buf[pos + 1 : end].decode()
+                            g_name = buf[pos + 1 : end].decode()
                             pos = end
+                        elif size == 1:
+                            g_name = ""
+                            pos += 1
                         else:
-                            e_name, pos = read_compact_text(buf, pos)
-                        e_partitions, e_replication_factor = _ih.unpack_from(buf, pos)
-                        pos += 6
-                        count_e, pos = read_compact_count(buf, pos)
-                        if count_e < 0:
+                            g_name, pos = read_compact_text(buf, pos)
+                        g_partitions, g_replication_factor, size = _ihB.unpack_from(buf, pos)
+                        pos += 7
+                        if size > 127:
+                            size, pos = read_compact_count(buf, pos - 1)
+                        if size == 0:
                             raise refuse_null("topic_configs", pos)
-                        e_topic_configs = []
-                        append_e = e_topic_configs.append
-                        for _ in range(count_e):
+                        list_g_topic_configs: list[KeyValue] = []
+                        append_g_topic_configs = list_g_topic_configs.append
+                        for _ in range(size - 1):
                             size = buf[pos]
-                            if 0 < size < 128:
+                            if 1 < size < 128:
                                 end = pos + size
-                                f_key = buf[pos + 1 : end].decode()
+                                h_key = buf[pos + 1 : end].decode()
                                 pos = end
+                            elif size == 1:
+                                h_key = ""
+                                pos += 1
                             else:
-                                f_key, pos = read_compact_text(buf, pos)
+                                h_key, pos = read_compact_text(buf, pos)
                             size = buf[pos]
-                            if 0 < size < 128:
+                            if 1 < size < 128:
                                 end = pos + size
-                                f_value = buf[pos + 1 : end].decode()
+                                h_value = buf[pos + 1 : end].decode()
                                 pos = end
+                            elif size == 1:
+                                h_value = ""
+                                pos += 1
                             else:
-                                f_value, pos = read_compact_text(buf, pos)
+                                h_value, pos = read_compact_text(buf, pos)
                             if buf[pos]:
                                 pos = skip_tags(buf, pos)
                             else:
                                 pos += 1
-                            element = KeyValue(f_key, f_value)
-                            append_e(element)
+                            append_g_topic_configs(KeyValue(h_key, h_value))
+                        g_topic_configs = list_g_topic_configs
                         if buf[pos]:
                             pos = skip_tags(buf, pos)
                         else:
                             pos += 1
-                        element = TopicInfo(e_name, e_partitions, e_replication_factor, e_topic_configs)
-                        append_d(element)
+                        append_d_repartition_source_topics(TopicInfo(g_name, g_partitions, g_replication_factor, g_topic_configs))
+                    d_repartition_source_topics = list_d_repartition_source_topics
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    element = Subtopology(d_subtopology_id, d_source_topics, d_repartition_sink_topics, d_state_changelog_topics, d_repartition_source_topics)
-                    append_c(element)
+                    append_c_subtopologies(Subtopology(d_subtopology_id, d_source_topics, d_repartition_sink_topics, d_state_changelog_topics, d_repartition_source_topics))
+                c_subtopologies = list_c_subtopologies
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
             b_topology = Topology(c_epoch, c_subtopologies)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("members", pos)
-        b_members = []
-        append_b = b_members.append
-        for _ in range(count_b):
+        list_b_members: list[Member] = []
+        append_b_members = list_b_members.append
+        for _ in range(size - 1):
+            i_instance_id: str | None
+            i_rack_id: str | None
+            i_user_endpoint: Endpoint | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_member_id = buf[pos + 1 : end].decode()
+                i_member_id = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                c_member_id, pos = read_compact_text(buf, pos)
-            (c_member_epoch,) = _i.unpack_from(buf, pos)
-            pos += 4
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_instance_id = buf[pos + 1 : end].decode()
-                pos = end
-            elif size == 0:
-                c_instance_id = None
+            elif size == 1:
+                i_member_id = ""
                 pos += 1
             else:
-                c_instance_id, pos = read_compact_text(buf, pos)
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_rack_id = buf[pos + 1 : end].decode()
+                i_member_id, pos = read_compact_text(buf, pos)
+            i_member_epoch, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if 1 < size < 128:
+                end = pos + size - 1
+                i_instance_id = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                i_instance_id = ""
             elif size == 0:
-                c_rack_id = None
+                i_instance_id = None
+            else:
+                i_instance_id, pos = read_compact_text(buf, pos - 1)
+            size = buf[pos]
+            if 1 < size < 128:
+                end = pos + size
+                i_rack_id = buf[pos + 1 : end].decode()
+                pos = end
+            elif size == 1:
+                i_rack_id = ""
+                pos += 1
+            elif size == 0:
+                i_rack_id = None
                 pos += 1
             else:
-                c_rack_id, pos = read_compact_text(buf, pos)
+                i_rack_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_client_id = buf[pos + 1 : end].decode()
+                i_client_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                i_client_id = ""
+                pos += 1
             else:
-                c_client_id, pos = read_compact_text(buf, pos)
+                i_client_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_client_host = buf[pos + 1 : end].decode()
+                i_client_host = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                i_client_host = ""
+                pos += 1
             else:
-                c_client_host, pos = read_compact_text(buf, pos)
-            (c_topology_epoch,) = _i.unpack_from(buf, pos)
-            pos += 4
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_process_id = buf[pos + 1 : end].decode()
+                i_client_host, pos = read_compact_text(buf, pos)
+            i_topology_epoch, size = _iB.unpack_from(buf, pos)
+            pos += 5
+            if 1 < size < 128:
+                end = pos + size - 1
+                i_process_id = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                i_process_id = ""
             else:
-                c_process_id, pos = read_compact_text(buf, pos)
+                i_process_id, pos = read_compact_text(buf, pos - 1)
             if buf[pos] > 127:
-                c_user_endpoint = None
+                i_user_endpoint = None
                 pos += 1
             else:
                 pos += 1
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_host = buf[pos + 1 : end].decode()
+                    j_host = buf[pos + 1 : end].decode()
                     pos = end
-                else:
-                    d_host, pos = read_compact_text(buf, pos)
-                (d_port,) = _H.unpack_from(buf, pos)
-                pos += 2
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
+                elif size == 1:
+                    j_host = ""
                     pos += 1
-                c_user_endpoint = Endpoint(d_host, d_port)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                else:
+                    j_host, pos = read_compact_text(buf, pos)
+                j_port, size = _HB.unpack_from(buf, pos)
+                pos += 3
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                i_user_endpoint = Endpoint(j_host, j_port)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("client_tags", pos)
-            c_client_tags = []
-            append_c = c_client_tags.append
-            for _ in range(count_c):
+            list_i_client_tags: list[KeyValue] = []
+            append_i_client_tags = list_i_client_tags.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_key = buf[pos + 1 : end].decode()
+                    k_key = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    k_key = ""
+                    pos += 1
                 else:
-                    d_key, pos = read_compact_text(buf, pos)
+                    k_key, pos = read_compact_text(buf, pos)
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_value = buf[pos + 1 : end].decode()
+                    k_value = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    k_value = ""
+                    pos += 1
                 else:
-                    d_value, pos = read_compact_text(buf, pos)
+                    k_value, pos = read_compact_text(buf, pos)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = KeyValue(d_key, d_value)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                append_i_client_tags(KeyValue(k_key, k_value))
+            i_client_tags = list_i_client_tags
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("task_offsets", pos)
-            c_task_offsets = []
-            append_c = c_task_offsets.append
-            for _ in range(count_c):
+            list_i_task_offsets: list[TaskOffset] = []
+            append_i_task_offsets = list_i_task_offsets.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_subtopology_id = buf[pos + 1 : end].decode()
+                    l_subtopology_id = buf[pos + 1 : end].decode()
                     pos = end
-                else:
-                    d_subtopology_id, pos = read_compact_text(buf, pos)
-                d_partition, d_offset = _iq.unpack_from(buf, pos)
-                pos += 12
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
+                elif size == 1:
+                    l_subtopology_id = ""
                     pos += 1
-                element = TaskOffset(d_subtopology_id, d_partition, d_offset)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                else:
+                    l_subtopology_id, pos = read_compact_text(buf, pos)
+                l_partition, l_offset, size = _iqB.unpack_from(buf, pos)
+                pos += 13
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_i_task_offsets(TaskOffset(l_subtopology_id, l_partition, l_offset))
+            i_task_offsets = list_i_task_offsets
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("task_end_offsets", pos)
-            c_task_end_offsets = []
-            append_c = c_task_end_offsets.append
-            for _ in range(count_c):
+            list_i_task_end_offsets: list[TaskOffset] = []
+            append_i_task_end_offsets = list_i_task_end_offsets.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_subtopology_id = buf[pos + 1 : end].decode()
+                    m_subtopology_id = buf[pos + 1 : end].decode()
                     pos = end
-                else:
-                    d_subtopology_id, pos = read_compact_text(buf, pos)
-                d_partition, d_offset = _iq.unpack_from(buf, pos)
-                pos += 12
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
+                elif size == 1:
+                    m_subtopology_id = ""
                     pos += 1
-                element = TaskOffset(d_subtopology_id, d_partition, d_offset)
-                append_c(element)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
-                raise refuse_null("active_tasks", pos)
-            d_active_tasks = []
-            append_d = d_active_tasks.append
-            for _ in range(count_d):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_subtopology_id = buf[pos + 1 : end].decode()
-                    pos = end
                 else:
-                    e_subtopology_id, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
-                    raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = TaskIds(e_subtopology_id, e_partitions)
-                append_d(element)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
-                raise refuse_null("standby_tasks", pos)
-            d_standby_tasks = []
-            append_d = d_standby_tasks.append
-            for _ in range(count_d):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_subtopology_id = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    e_subtopology_id, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
-                    raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = TaskIds(e_subtopology_id, e_partitions)
-                append_d(element)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
-                raise refuse_null("warmup_tasks", pos)
-            d_warmup_tasks = []
-            append_d = d_warmup_tasks.append
-            for _ in range(count_d):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_subtopology_id = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    e_subtopology_id, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
-                    raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = TaskIds(e_subtopology_id, e_partitions)
-                append_d(element)
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            c_assignment = Assignment(d_active_tasks, d_standby_tasks, d_warmup_tasks)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
-                raise refuse_null("active_tasks", pos)
-            d_active_tasks = []
-            append_d = d_active_tasks.append
-            for _ in range(count_d):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_subtopology_id = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    e_subtopology_id, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
-                    raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = TaskIds(e_subtopology_id, e_partitions)
-                append_d(element)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
-                raise refuse_null("standby_tasks", pos)
-            d_standby_tasks = []
-            append_d = d_standby_tasks.append
-            for _ in range(count_d):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_subtopology_id = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    e_subtopology_id, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
-                    raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = TaskIds(e_subtopology_id, e_partitions)
-                append_d(element)
-            count_d, pos = read_compact_count(buf, pos)
-            if count_d < 0:
-                raise refuse_null("warmup_tasks", pos)
-            d_warmup_tasks = []
-            append_d = d_warmup_tasks.append
-            for _ in range(count_d):
-                size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    e_subtopology_id = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    e_subtopology_id, pos = read_compact_text(buf, pos)
-                count_e, pos = read_compact_count(buf, pos)
-                if count_e < 0:
-                    raise refuse_null("partitions", pos)
-                e_partitions, pos = read_numbers(buf, pos, count_e, "i", 4)
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = TaskIds(e_subtopology_id, e_partitions)
-                append_d(element)
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            c_target_assignment = Assignment(d_active_tasks, d_standby_tasks, d_warmup_tasks)
-            c_is_classic = buf[pos] != 0
+                    m_subtopology_id, pos = read_compact_text(buf, pos)
+                m_partition, m_offset, size = _iqB.unpack_from(buf, pos)
+                pos += 13
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_i_task_end_offsets(TaskOffset(m_subtopology_id, m_partition, m_offset))
+            i_task_end_offsets = list_i_task_end_offsets
+            size = buf[pos]
             pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("active_tasks", pos)
+            list_n_active_tasks: list[TaskIds] = []
+            append_n_active_tasks = list_n_active_tasks.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    o_subtopology_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    o_subtopology_id = ""
+                    pos += 1
+                else:
+                    o_subtopology_id, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("partitions", pos)
+                o_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                append_n_active_tasks(TaskIds(o_subtopology_id, o_partitions))
+            n_active_tasks = list_n_active_tasks
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("standby_tasks", pos)
+            list_n_standby_tasks: list[TaskIds] = []
+            append_n_standby_tasks = list_n_standby_tasks.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    p_subtopology_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    p_subtopology_id = ""
+                    pos += 1
+                else:
+                    p_subtopology_id, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("partitions", pos)
+                p_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                append_n_standby_tasks(TaskIds(p_subtopology_id, p_partitions))
+            n_standby_tasks = list_n_standby_tasks
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("warmup_tasks", pos)
+            list_n_warmup_tasks: list[TaskIds] = []
+            append_n_warmup_tasks = list_n_warmup_tasks.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    q_subtopology_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    q_subtopology_id = ""
+                    pos += 1
+                else:
+                    q_subtopology_id, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("partitions", pos)
+                q_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                append_n_warmup_tasks(TaskIds(q_subtopology_id, q_partitions))
+            n_warmup_tasks = list_n_warmup_tasks
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = Member(c_member_id, c_member_epoch, c_instance_id, c_rack_id, c_client_id, c_client_host, c_topology_epoch, c_process_id, c_user_endpoint, c_client_tags, c_task_offsets, c_task_end_offsets, c_assignment, c_target_assignment, c_is_classic)
-            append_b(element)
-        (b_authorized_operations,) = _i.unpack_from(buf, pos)
-        pos += 4
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
+            i_assignment = Assignment(n_active_tasks, n_standby_tasks, n_warmup_tasks)
+            size = buf[pos]
             pos += 1
-        element = DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_group_epoch, b_assignment_epoch, b_topology, b_members, b_authorized_operations)
-        append_a(element)
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("active_tasks", pos)
+            list_r_active_tasks: list[TaskIds] = []
+            append_r_active_tasks = list_r_active_tasks.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    s_subtopology_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    s_subtopology_id = ""
+                    pos += 1
+                else:
+                    s_subtopology_id, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("partitions", pos)
+                s_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                append_r_active_tasks(TaskIds(s_subtopology_id, s_partitions))
+            r_active_tasks = list_r_active_tasks
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("standby_tasks", pos)
+            list_r_standby_tasks: list[TaskIds] = []
+            append_r_standby_tasks = list_r_standby_tasks.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    t_subtopology_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    t_subtopology_id = ""
+                    pos += 1
+                else:
+                    t_subtopology_id, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("partitions", pos)
+                t_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                append_r_standby_tasks(TaskIds(t_subtopology_id, t_partitions))
+            r_standby_tasks = list_r_standby_tasks
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
+                raise refuse_null("warmup_tasks", pos)
+            list_r_warmup_tasks: list[TaskIds] = []
+            append_r_warmup_tasks = list_r_warmup_tasks.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                if 1 < size < 128:
+                    end = pos + size
+                    u_subtopology_id = buf[pos + 1 : end].decode()
+                    pos = end
+                elif size == 1:
+                    u_subtopology_id = ""
+                    pos += 1
+                else:
+                    u_subtopology_id, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("partitions", pos)
+                u_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                append_r_warmup_tasks(TaskIds(u_subtopology_id, u_partitions))
+            r_warmup_tasks = list_r_warmup_tasks
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            i_target_assignment = Assignment(r_active_tasks, r_standby_tasks, r_warmup_tasks)
+            i_is_classic, size = _tB.unpack_from(buf, pos)
+            pos += 2
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_members(Member(i_member_id, i_member_epoch, i_instance_id, i_rack_id, i_client_id, i_client_host, i_topology_epoch, i_process_id, i_user_endpoint, i_client_tags, i_task_offsets, i_task_end_offsets, i_assignment, i_target_assignment, i_is_classic))
+        b_members = list_b_members
+        b_authorized_operations, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        append_a_groups(DescribedGroup(b_error_code, b_error_message, b_group_id, b_group_state, b_group_epoch, b_assignment_epoch, b_topology, b_members, b_authorized_operations))
+    a_groups = list_a_groups
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = StreamsGroupDescribeResponse(a_throttle_time_ms, a_groups)
-    return value, pos
+    return StreamsGroupDescribeResponse(a_throttle_time_ms, a_groups), pos
 
 
 def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.groups
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _h.pack(item_b.error_code)
-        value_b = item_b.error_message
-        if value_b is None:
+    a_groups = value.groups
+    size = len(a_groups) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_groups in a_groups:
+        out += _h.pack(item_a_groups.error_code)
+        b_error_message = item_a_groups.error_message
+        if b_error_message is None:
             out.append(0)
         else:
-            encoded = value_b.encode()
+            encoded = b_error_message.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.group_id
-        encoded = value_b.encode()
+        b_group_id = item_a_groups.group_id
+        encoded = b_group_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.group_state
-        encoded = value_b.encode()
+        b_group_state = item_a_groups.group_state
+        encoded = b_group_state.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _ii.pack(item_b.group_epoch, item_b.assignment_epoch)
-        value_b = item_b.topology
-        if value_b is None:
+        out += _ii.pack(item_a_groups.group_epoch, item_a_groups.assignment_epoch)
+        b_topology = item_a_groups.topology
+        if b_topology is None:
             out.append(255)
         else:
             out.append(1)
-            out += _i.pack(value_b.epoch)
-            value_c = value_b.subtopologies
-            if value_c is None:
+            out += _i.pack(b_topology.epoch)
+            c_subtopologies = b_topology.subtopologies
+            if c_subtopologies is None:
                 out.append(0)
             else:
-                out += varint(len(value_c) + 1)
-                for item_d in value_c:
-                    value_d = item_d.subtopology_id
-                    encoded = value_d.encode()
+                size = len(c_subtopologies) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_c_subtopologies in c_subtopologies:
+                    d_subtopology_id = item_c_subtopologies.subtopology_id
+                    encoded = d_subtopology_id.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                    value_d = item_d.source_topics
-                    out += varint(len(value_d) + 1)
-                    for item_e in value_d:
-                        encoded = item_e.encode()
+                    d_source_topics = item_c_subtopologies.source_topics
+                    size = len(d_source_topics) + 1
+                    if size < 128:
+                        out.append(size)
+                    else:
+                        out += varint(size)
+                    for item_d_source_topics in d_source_topics:
+                        encoded = item_d_source_topics.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                    value_d = item_d.repartition_sink_topics
-                    out += varint(len(value_d) + 1)
-                    for item_e in value_d:
-                        encoded = item_e.encode()
+                    d_repartition_sink_topics = item_c_subtopologies.repartition_sink_topics
+                    size = len(d_repartition_sink_topics) + 1
+                    if size < 128:
+                        out.append(size)
+                    else:
+                        out += varint(size)
+                    for item_d_repartition_sink_topics in d_repartition_sink_topics:
+                        encoded = item_d_repartition_sink_topics.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                    value_d = item_d.state_changelog_topics
-                    out += varint(len(value_d) + 1)
-                    for item_e in value_d:
-                        value_e = item_e.name
-                        encoded = value_e.encode()
+                    d_state_changelog_topics = item_c_subtopologies.state_changelog_topics
+                    size = len(d_state_changelog_topics) + 1
+                    if size < 128:
+                        out.append(size)
+                    else:
+                        out += varint(size)
+                    for item_d_state_changelog_topics in d_state_changelog_topics:
+                        e_name = item_d_state_changelog_topics.name
+                        encoded = e_name.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                        out += _ih.pack(item_e.partitions, item_e.replication_factor)
-                        value_e = item_e.topic_configs
-                        out += varint(len(value_e) + 1)
-                        for item_f in value_e:
-                            value_f = item_f.key
-                            encoded = value_f.encode()
+                        out += _ih.pack(item_d_state_changelog_topics.partitions, item_d_state_changelog_topics.replication_factor)
+                        e_topic_configs = item_d_state_changelog_topics.topic_configs
+                        size = len(e_topic_configs) + 1
+                        if size < 128:
+                            out.append(size)
+                        else:
+                            out += varint(size)
+                        for item_e_topic_configs in e_topic_configs:
+                            f_key = item_e_topic_configs.key
+                            encoded = f_key.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
                             else:
                                 out += varint(size)
                             out += encoded
-                            value_f = item_f.value
-                            encoded = value_f.encode()
+                            f_value = item_e_topic_configs.value
+                            encoded = f_value.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
@@ -848,31 +1016,39 @@ def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version
                             out += encoded
                             out.append(0)
                         out.append(0)
-                    value_d = item_d.repartition_source_topics
-                    out += varint(len(value_d) + 1)
-                    for item_e in value_d:
-                        value_e = item_e.name
-                        encoded = value_e.encode()
+                    d_repartition_source_topics = item_c_subtopologies.repartition_source_topics
+                    size = len(d_repartition_source_topics) + 1
+                    if size < 128:
+                        out.append(size)
+                    else:
+                        out += varint(size)
+                    for item_d_repartition_source_topics in d_repartition_source_topics:
+                        g_name = item_d_repartition_source_topics.name
+                        encoded = g_name.encode()
                         size = len(encoded) + 1
                         if size < 128:
                             out.append(size)
                         else:
                             out += varint(size)
                         out += encoded
-                        out += _ih.pack(item_e.partitions, item_e.replication_factor)
-                        value_e = item_e.topic_configs
-                        out += varint(len(value_e) + 1)
-                        for item_f in value_e:
-                            value_f = item_f.key
-                            encoded = value_f.encode()
+                        out += _ih.pack(item_d_repartition_source_topics.partitions, item_d_repartition_source_topics.replication_factor)
+                        g_topic_configs = item_d_repartition_source_topics.topic_configs
+                        size = len(g_topic_configs) + 1
+                        if size < 128:
+                            out.append(size)
+                        else:
+                            out += varint(size)
+                        for item_g_topic_configs in g_topic_configs:
+                            h_key = item_g_topic_configs.key
+                            encoded = h_key.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
                             else:
                                 out += varint(size)
                             out += encoded
-                            value_f = item_f.value
-                            encoded = value_f.encode()
+                            h_value = item_g_topic_configs.value
+                            encoded = h_value.encode()
                             size = len(encoded) + 1
                             if size < 128:
                                 out.append(size)
@@ -883,92 +1059,100 @@ def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version
                         out.append(0)
                     out.append(0)
             out.append(0)
-        value_b = item_b.members
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.member_id
-            encoded = value_c.encode()
+        b_members = item_a_groups.members
+        size = len(b_members) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_members in b_members:
+            i_member_id = item_b_members.member_id
+            encoded = i_member_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _i.pack(item_c.member_epoch)
-            value_c = item_c.instance_id
-            if value_c is None:
+            out += _i.pack(item_b_members.member_epoch)
+            i_instance_id = item_b_members.instance_id
+            if i_instance_id is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = i_instance_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.rack_id
-            if value_c is None:
+            i_rack_id = item_b_members.rack_id
+            if i_rack_id is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = i_rack_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.client_id
-            encoded = value_c.encode()
+            i_client_id = item_b_members.client_id
+            encoded = i_client_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.client_host
-            encoded = value_c.encode()
+            i_client_host = item_b_members.client_host
+            encoded = i_client_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _i.pack(item_c.topology_epoch)
-            value_c = item_c.process_id
-            encoded = value_c.encode()
+            out += _i.pack(item_b_members.topology_epoch)
+            i_process_id = item_b_members.process_id
+            encoded = i_process_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.user_endpoint
-            if value_c is None:
+            i_user_endpoint = item_b_members.user_endpoint
+            if i_user_endpoint is None:
                 out.append(255)
             else:
                 out.append(1)
-                value_d = value_c.host
-                encoded = value_d.encode()
+                j_host = i_user_endpoint.host
+                encoded = j_host.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _Hx.pack(value_c.port)
-            value_c = item_c.client_tags
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.key
-                encoded = value_d.encode()
+                out += _Hx.pack(i_user_endpoint.port)
+            i_client_tags = item_b_members.client_tags
+            size = len(i_client_tags) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_i_client_tags in i_client_tags:
+                k_key = item_i_client_tags.key
+                encoded = k_key.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_d = item_d.value
-                encoded = value_d.encode()
+                k_value = item_i_client_tags.value
+                encoded = k_value.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -976,124 +1160,180 @@ def _write_flexible(value: StreamsGroupDescribeResponse, out: bytearray, version
                     out += varint(size)
                 out += encoded
                 out.append(0)
-            value_c = item_c.task_offsets
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.subtopology_id
-                encoded = value_d.encode()
+            i_task_offsets = item_b_members.task_offsets
+            size = len(i_task_offsets) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_i_task_offsets in i_task_offsets:
+                l_subtopology_id = item_i_task_offsets.subtopology_id
+                encoded = l_subtopology_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _iqx.pack(item_d.partition, item_d.offset)
-            value_c = item_c.task_end_offsets
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.subtopology_id
-                encoded = value_d.encode()
+                out += _iqx.pack(item_i_task_offsets.partition, item_i_task_offsets.offset)
+            i_task_end_offsets = item_b_members.task_end_offsets
+            size = len(i_task_end_offsets) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_i_task_end_offsets in i_task_end_offsets:
+                m_subtopology_id = item_i_task_end_offsets.subtopology_id
+                encoded = m_subtopology_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _iqx.pack(item_d.partition, item_d.offset)
-            value_c = item_c.assignment
-            value_d = value_c.active_tasks
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                value_e = item_e.subtopology_id
-                encoded = value_e.encode()
+                out += _iqx.pack(item_i_task_end_offsets.partition, item_i_task_end_offsets.offset)
+            i_assignment = item_b_members.assignment
+            n_active_tasks = i_assignment.active_tasks
+            size = len(n_active_tasks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_n_active_tasks in n_active_tasks:
+                o_subtopology_id = item_n_active_tasks.subtopology_id
+                encoded = o_subtopology_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
+                o_partitions = item_n_active_tasks.partitions
+                size = len(o_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, o_partitions, "i")
                 out.append(0)
-            value_d = value_c.standby_tasks
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                value_e = item_e.subtopology_id
-                encoded = value_e.encode()
+            n_standby_tasks = i_assignment.standby_tasks
+            size = len(n_standby_tasks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_n_standby_tasks in n_standby_tasks:
+                p_subtopology_id = item_n_standby_tasks.subtopology_id
+                encoded = p_subtopology_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
+                p_partitions = item_n_standby_tasks.partitions
+                size = len(p_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, p_partitions, "i")
                 out.append(0)
-            value_d = value_c.warmup_tasks
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                value_e = item_e.subtopology_id
-                encoded = value_e.encode()
+            n_warmup_tasks = i_assignment.warmup_tasks
+            size = len(n_warmup_tasks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_n_warmup_tasks in n_warmup_tasks:
+                q_subtopology_id = item_n_warmup_tasks.subtopology_id
+                encoded = q_subtopology_id.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
-                out.append(0)
-            out.append(0)
-            value_c = item_c.target_assignment
-            value_d = value_c.active_tasks
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                value_e = item_e.subtopology_id
-                encoded = value_e.encode()
-                size = len(encoded) + 1
+                q_partitions = item_n_warmup_tasks.partitions
+                size = len(q_partitions) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
-                out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
-                out.append(0)
-            value_d = value_c.standby_tasks
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                value_e = item_e.subtopology_id
-                encoded = value_e.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
-                out.append(0)
-            value_d = value_c.warmup_tasks
-            out += varint(len(value_d) + 1)
-            for item_e in value_d:
-                value_e = item_e.subtopology_id
-                encoded = value_e.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                value_e = item_e.partitions
-                out += varint(len(value_e) + 1)
-                write_numbers(out, value_e, "i")
+                write_numbers(out, q_partitions, "i")
                 out.append(0)
             out.append(0)
-            out += _tx.pack(item_c.is_classic)
-        out += _ix.pack(item_b.authorized_operations)
+            i_target_assignment = item_b_members.target_assignment
+            r_active_tasks = i_target_assignment.active_tasks
+            size = len(r_active_tasks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_r_active_tasks in r_active_tasks:
+                s_subtopology_id = item_r_active_tasks.subtopology_id
+                encoded = s_subtopology_id.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                s_partitions = item_r_active_tasks.partitions
+                size = len(s_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, s_partitions, "i")
+                out.append(0)
+            r_standby_tasks = i_target_assignment.standby_tasks
+            size = len(r_standby_tasks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_r_standby_tasks in r_standby_tasks:
+                t_subtopology_id = item_r_standby_tasks.subtopology_id
+                encoded = t_subtopology_id.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                t_partitions = item_r_standby_tasks.partitions
+                size = len(t_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, t_partitions, "i")
+                out.append(0)
+            r_warmup_tasks = i_target_assignment.warmup_tasks
+            size = len(r_warmup_tasks) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_r_warmup_tasks in r_warmup_tasks:
+                u_subtopology_id = item_r_warmup_tasks.subtopology_id
+                encoded = u_subtopology_id.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                u_partitions = item_r_warmup_tasks.partitions
+                size = len(u_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, u_partitions, "i")
+                out.append(0)
+            out.append(0)
+            out += _tx.pack(item_b_members.is_classic)
+        out += _ix.pack(item_a_groups.authorized_operations)
     out.append(0)

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ii = Struct(">ii")
-_iq = Struct(">iq")
+_iiB = Struct(">iiB")
+_iqB = Struct(">iqB")
 _iqx = Struct(">iqx")
+_tB = Struct(">?B")
 _tx = Struct(">?x")
 
 
@@ -202,37 +206,57 @@ class StreamsGroupHeartbeatRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHeartbeatRequest, int]:
+    a_instance_id: str | None
+    a_rack_id: str | None
+    a_topology: Topology | None
+    a_active_tasks: Sequence[TaskIds] | None
+    a_standby_tasks: Sequence[TaskIds] | None
+    a_warmup_tasks: Sequence[TaskIds] | None
+    a_process_id: str | None
+    a_user_endpoint: Endpoint | None
+    a_client_tags: Sequence[KeyValue] | None
+    a_task_offsets: Sequence[TaskOffset] | None
+    a_task_end_offsets: Sequence[TaskOffset] | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
-    else:
-        a_member_id, pos = read_compact_text(buf, pos)
-    a_member_epoch, a_endpoint_information_epoch = _ii.unpack_from(buf, pos)
-    pos += 8
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_instance_id = buf[pos + 1 : end].decode()
-        pos = end
-    elif size == 0:
-        a_instance_id = None
+    elif size == 1:
+        a_member_id = ""
         pos += 1
     else:
-        a_instance_id, pos = read_compact_text(buf, pos)
+        a_member_id, pos = read_compact_text(buf, pos)
+    a_member_epoch, a_endpoint_information_epoch, size = _iiB.unpack_from(buf, pos)
+    pos += 9
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_instance_id = buf[pos : end].decode()
+        pos = end
+    elif size == 1:
+        a_instance_id = ""
+    elif size == 0:
+        a_instance_id = None
+    else:
+        a_instance_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_rack_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack_id = ""
+        pos += 1
     elif size == 0:
         a_rack_id = None
         pos += 1
@@ -245,269 +269,362 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         pos += 1
     else:
         pos += 1
-        (b_epoch,) = _i.unpack_from(buf, pos)
-        pos += 4
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        b_epoch, size = _iB.unpack_from(buf, pos)
+        pos += 5
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("subtopologies", pos)
-        b_subtopologies = []
-        append_b = b_subtopologies.append
-        for _ in range(count_b):
+        list_b_subtopologies: list[Subtopology] = []
+        append_b_subtopologies = list_b_subtopologies.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_subtopology_id = ""
+                pos += 1
             else:
                 c_subtopology_id, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("source_topics", pos)
-            c_source_topics = []
-            append_c = c_source_topics.append
-            for _ in range(count_c):
+            list_c_source_topics: list[str] = []
+            append_c_source_topics = list_c_source_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    element = buf[pos + 1 : end].decode()
+                    item_c_source_topics = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    item_c_source_topics = ""
+                    pos += 1
                 else:
-                    element, pos = read_compact_text(buf, pos)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                    item_c_source_topics, pos = read_compact_text(buf, pos)
+                append_c_source_topics(item_c_source_topics)
+            c_source_topics = list_c_source_topics
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("source_topic_regex", pos)
-            c_source_topic_regex = []
-            append_c = c_source_topic_regex.append
-            for _ in range(count_c):
+            list_c_source_topic_regex: list[str] = []
+            append_c_source_topic_regex = list_c_source_topic_regex.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    element = buf[pos + 1 : end].decode()
+                    item_c_source_topic_regex = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    item_c_source_topic_regex = ""
+                    pos += 1
                 else:
-                    element, pos = read_compact_text(buf, pos)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                    item_c_source_topic_regex, pos = read_compact_text(buf, pos)
+                append_c_source_topic_regex(item_c_source_topic_regex)
+            c_source_topic_regex = list_c_source_topic_regex
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("state_changelog_topics", pos)
-            c_state_changelog_topics = []
-            append_c = c_state_changelog_topics.append
-            for _ in range(count_c):
+            list_c_state_changelog_topics: list[TopicInfo] = []
+            append_c_state_changelog_topics = list_c_state_changelog_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     d_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    d_name = ""
+                    pos += 1
                 else:
                     d_name, pos = read_compact_text(buf, pos)
-                d_partitions, d_replication_factor = _ih.unpack_from(buf, pos)
-                pos += 6
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+                d_partitions, d_replication_factor, size = _ihB.unpack_from(buf, pos)
+                pos += 7
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("topic_configs", pos)
-                d_topic_configs = []
-                append_d = d_topic_configs.append
-                for _ in range(count_d):
+                list_d_topic_configs: list[KeyValue] = []
+                append_d_topic_configs = list_d_topic_configs.append
+                for _ in range(size - 1):
                     size = buf[pos]
-                    if 0 < size < 128:
+                    if 1 < size < 128:
                         end = pos + size
                         e_key = buf[pos + 1 : end].decode()
                         pos = end
+                    elif size == 1:
+                        e_key = ""
+                        pos += 1
                     else:
                         e_key, pos = read_compact_text(buf, pos)
                     size = buf[pos]
-                    if 0 < size < 128:
+                    if 1 < size < 128:
                         end = pos + size
                         e_value = buf[pos + 1 : end].decode()
                         pos = end
+                    elif size == 1:
+                        e_value = ""
+                        pos += 1
                     else:
                         e_value, pos = read_compact_text(buf, pos)
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    element = KeyValue(e_key, e_value)
-                    append_d(element)
+                    append_d_topic_configs(KeyValue(e_key, e_value))
+                d_topic_configs = list_d_topic_configs
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicInfo(d_name, d_partitions, d_replication_factor, d_topic_configs)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                append_c_state_changelog_topics(TopicInfo(d_name, d_partitions, d_replication_factor, d_topic_configs))
+            c_state_changelog_topics = list_c_state_changelog_topics
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("repartition_sink_topics", pos)
-            c_repartition_sink_topics = []
-            append_c = c_repartition_sink_topics.append
-            for _ in range(count_c):
+            list_c_repartition_sink_topics: list[str] = []
+            append_c_repartition_sink_topics = list_c_repartition_sink_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    element = buf[pos + 1 : end].decode()
+                    item_c_repartition_sink_topics = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    item_c_repartition_sink_topics = ""
+                    pos += 1
                 else:
-                    element, pos = read_compact_text(buf, pos)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                    item_c_repartition_sink_topics, pos = read_compact_text(buf, pos)
+                append_c_repartition_sink_topics(item_c_repartition_sink_topics)
+            c_repartition_sink_topics = list_c_repartition_sink_topics
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("repartition_source_topics", pos)
-            c_repartition_source_topics = []
-            append_c = c_repartition_source_topics.append
-            for _ in range(count_c):
+            list_c_repartition_source_topics: list[TopicInfo] = []
+            append_c_repartition_source_topics = list_c_repartition_source_topics.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_name = buf[pos + 1 : end].decode()
+                    f_name = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    f_name = ""
+                    pos += 1
                 else:
-                    d_name, pos = read_compact_text(buf, pos)
-                d_partitions, d_replication_factor = _ih.unpack_from(buf, pos)
-                pos += 6
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+                    f_name, pos = read_compact_text(buf, pos)
+                f_partitions, f_replication_factor, size = _ihB.unpack_from(buf, pos)
+                pos += 7
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("topic_configs", pos)
-                d_topic_configs = []
-                append_d = d_topic_configs.append
-                for _ in range(count_d):
+                list_f_topic_configs: list[KeyValue] = []
+                append_f_topic_configs = list_f_topic_configs.append
+                for _ in range(size - 1):
                     size = buf[pos]
-                    if 0 < size < 128:
+                    if 1 < size < 128:
                         end = pos + size
-                        e_key = buf[pos + 1 : end].decode()
+                        g_key = buf[pos + 1 : end].decode()
                         pos = end
+                    elif size == 1:
+                        g_key = ""
+                        pos += 1
                     else:
-                        e_key, pos = read_compact_text(buf, pos)
+                        g_key, pos = read_compact_text(buf, pos)
                     size = buf[pos]
-                    if 0 < size < 128:
+                    if 1 < size < 128:
                         end = pos + size
-                        e_value = buf[pos + 1 : end].decode()
+                        g_value = buf[pos + 1 : end].decode()
                         pos = end
+                    elif size == 1:
+                        g_value = ""
+                        pos += 1
                     else:
-                        e_value, pos = read_compact_text(buf, pos)
+                        g_value, pos = read_compact_text(buf, pos)
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    element = KeyValue(e_key, e_value)
-                    append_d(element)
+                    append_f_topic_configs(KeyValue(g_key, g_value))
+                f_topic_configs = list_f_topic_configs
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicInfo(d_name, d_partitions, d_replication_factor, d_topic_configs)
-                append_c(element)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                append_c_repartition_source_topics(TopicInfo(f_name, f_partitions, f_replication_factor, f_topic_configs))
+            c_repartition_source_topics = list_c_repartition_source_topics
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("copartition_groups", pos)
-            c_copartition_groups = []
-            append_c = c_copartition_groups.append
-            for _ in range(count_c):
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+            list_c_copartition_groups: list[CopartitionGroup] = []
+            append_c_copartition_groups = list_c_copartition_groups.append
+            for _ in range(size - 1):
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("source_topics", pos)
-                d_source_topics, pos = read_numbers(buf, pos, count_d, "h", 2)
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+                h_source_topics, pos = read_numbers(buf, pos, size - 1, "h", 2)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("source_topic_regex", pos)
-                d_source_topic_regex, pos = read_numbers(buf, pos, count_d, "h", 2)
-                count_d, pos = read_compact_count(buf, pos)
-                if count_d < 0:
+                h_source_topic_regex, pos = read_numbers(buf, pos, size - 1, "h", 2)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("repartition_source_topics", pos)
-                d_repartition_source_topics, pos = read_numbers(buf, pos, count_d, "h", 2)
+                h_repartition_source_topics, pos = read_numbers(buf, pos, size - 1, "h", 2)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = CopartitionGroup(d_source_topics, d_source_topic_regex, d_repartition_source_topics)
-                append_c(element)
+                append_c_copartition_groups(CopartitionGroup(h_source_topics, h_source_topic_regex, h_repartition_source_topics))
+            c_copartition_groups = list_c_copartition_groups
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = Subtopology(c_subtopology_id, c_source_topics, c_source_topic_regex, c_state_changelog_topics, c_repartition_sink_topics, c_repartition_source_topics, c_copartition_groups)
-            append_b(element)
+            append_b_subtopologies(Subtopology(c_subtopology_id, c_source_topics, c_source_topic_regex, c_state_changelog_topics, c_repartition_sink_topics, c_repartition_source_topics, c_copartition_groups))
+        b_subtopologies = list_b_subtopologies
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
         a_topology = Topology(b_epoch, b_subtopologies)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_active_tasks = None
     else:
-        a_active_tasks = []
-        append_a = a_active_tasks.append
-        for _ in range(count_a):
+        list_a_active_tasks: list[TaskIds] = []
+        append_a_active_tasks = list_a_active_tasks.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                i_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                i_subtopology_id = ""
+                pos += 1
             else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                i_subtopology_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            i_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TaskIds(b_subtopology_id, b_partitions)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_active_tasks(TaskIds(i_subtopology_id, i_partitions))
+        a_active_tasks = list_a_active_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_standby_tasks = None
     else:
-        a_standby_tasks = []
-        append_a = a_standby_tasks.append
-        for _ in range(count_a):
+        list_a_standby_tasks: list[TaskIds] = []
+        append_a_standby_tasks = list_a_standby_tasks.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                j_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                j_subtopology_id = ""
+                pos += 1
             else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                j_subtopology_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            j_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TaskIds(b_subtopology_id, b_partitions)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_standby_tasks(TaskIds(j_subtopology_id, j_partitions))
+        a_standby_tasks = list_a_standby_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_warmup_tasks = None
     else:
-        a_warmup_tasks = []
-        append_a = a_warmup_tasks.append
-        for _ in range(count_a):
+        list_a_warmup_tasks: list[TaskIds] = []
+        append_a_warmup_tasks = list_a_warmup_tasks.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                k_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                k_subtopology_id = ""
+                pos += 1
             else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                k_subtopology_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            k_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TaskIds(b_subtopology_id, b_partitions)
-            append_a(element)
+            append_a_warmup_tasks(TaskIds(k_subtopology_id, k_partitions))
+        a_warmup_tasks = list_a_warmup_tasks
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_process_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_process_id = ""
+        pos += 1
     elif size == 0:
         a_process_id = None
         pos += 1
@@ -519,111 +636,126 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
     else:
         pos += 1
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_host = buf[pos + 1 : end].decode()
+            l_host = buf[pos + 1 : end].decode()
             pos = end
-        else:
-            b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _H.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
+        elif size == 1:
+            l_host = ""
             pos += 1
-        a_user_endpoint = Endpoint(b_host, b_port)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        else:
+            l_host, pos = read_compact_text(buf, pos)
+        l_port, size = _HB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        a_user_endpoint = Endpoint(l_host, l_port)
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_client_tags = None
     else:
-        a_client_tags = []
-        append_a = a_client_tags.append
-        for _ in range(count_a):
+        list_a_client_tags: list[KeyValue] = []
+        append_a_client_tags = list_a_client_tags.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_key = buf[pos + 1 : end].decode()
+                m_key = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                m_key = ""
+                pos += 1
             else:
-                b_key, pos = read_compact_text(buf, pos)
+                m_key, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_value = buf[pos + 1 : end].decode()
+                m_value = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                m_value = ""
+                pos += 1
             else:
-                b_value, pos = read_compact_text(buf, pos)
+                m_value, pos = read_compact_text(buf, pos)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = KeyValue(b_key, b_value)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_client_tags(KeyValue(m_key, m_value))
+        a_client_tags = list_a_client_tags
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_task_offsets = None
     else:
-        a_task_offsets = []
-        append_a = a_task_offsets.append
-        for _ in range(count_a):
+        list_a_task_offsets: list[TaskOffset] = []
+        append_a_task_offsets = list_a_task_offsets.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                n_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_partition, b_offset = _iq.unpack_from(buf, pos)
-            pos += 12
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
+            elif size == 1:
+                n_subtopology_id = ""
                 pos += 1
-            element = TaskOffset(b_subtopology_id, b_partition, b_offset)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            else:
+                n_subtopology_id, pos = read_compact_text(buf, pos)
+            n_partition, n_offset, size = _iqB.unpack_from(buf, pos)
+            pos += 13
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_a_task_offsets(TaskOffset(n_subtopology_id, n_partition, n_offset))
+        a_task_offsets = list_a_task_offsets
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_task_end_offsets = None
     else:
-        a_task_end_offsets = []
-        append_a = a_task_end_offsets.append
-        for _ in range(count_a):
+        list_a_task_end_offsets: list[TaskOffset] = []
+        append_a_task_end_offsets = list_a_task_end_offsets.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                o_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            b_partition, b_offset = _iq.unpack_from(buf, pos)
-            pos += 12
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
+            elif size == 1:
+                o_subtopology_id = ""
                 pos += 1
-            element = TaskOffset(b_subtopology_id, b_partition, b_offset)
-            append_a(element)
-    a_shutdown_application = buf[pos] != 0
-    pos += 1
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = StreamsGroupHeartbeatRequest(a_group_id, a_member_id, a_member_epoch, a_endpoint_information_epoch, a_instance_id, a_rack_id, a_rebalance_timeout_ms, a_topology, a_active_tasks, a_standby_tasks, a_warmup_tasks, a_process_id, a_user_endpoint, a_client_tags, a_task_offsets, a_task_end_offsets, a_shutdown_application)
-    return value, pos
+            else:
+                o_subtopology_id, pos = read_compact_text(buf, pos)
+            o_partition, o_offset, size = _iqB.unpack_from(buf, pos)
+            pos += 13
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_a_task_end_offsets(TaskOffset(o_subtopology_id, o_partition, o_offset))
+        a_task_end_offsets = list_a_task_end_offsets
+    a_shutdown_application, size = _tB.unpack_from(buf, pos)
+    pos += 2
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return StreamsGroupHeartbeatRequest(a_group_id, a_member_id, a_member_epoch, a_endpoint_information_epoch, a_instance_id, a_rack_id, a_rebalance_timeout_ms, a_topology, a_active_tasks, a_standby_tasks, a_warmup_tasks, a_process_id, a_user_endpoint, a_client_tags, a_task_offsets, a_task_end_offsets, a_shutdown_application), pos
 
 
 def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -631,22 +763,22 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
         out += varint(size)
     out += encoded
     out += _ii.pack(value.member_epoch, value.endpoint_information_epoch)
-    value_a = value.instance_id
-    if value_a is None:
+    a_instance_id = value.instance_id
+    if a_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.rack_id
-    if value_a is None:
+    a_rack_id = value.rack_id
+    if a_rack_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -654,68 +786,88 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
             out += varint(size)
         out += encoded
     out += _i.pack(value.rebalance_timeout_ms)
-    value_a = value.topology
-    if value_a is None:
+    a_topology = value.topology
+    if a_topology is None:
         out.append(255)
     else:
         out.append(1)
-        out += _i.pack(value_a.epoch)
-        value_b = value_a.subtopologies
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.subtopology_id
-            encoded = value_c.encode()
+        out += _i.pack(a_topology.epoch)
+        b_subtopologies = a_topology.subtopologies
+        size = len(b_subtopologies) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_subtopologies in b_subtopologies:
+            c_subtopology_id = item_b_subtopologies.subtopology_id
+            encoded = c_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.source_topics
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                encoded = item_d.encode()
+            c_source_topics = item_b_subtopologies.source_topics
+            size = len(c_source_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_source_topics in c_source_topics:
+                encoded = item_c_source_topics.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.source_topic_regex
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                encoded = item_d.encode()
+            c_source_topic_regex = item_b_subtopologies.source_topic_regex
+            size = len(c_source_topic_regex) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_source_topic_regex in c_source_topic_regex:
+                encoded = item_c_source_topic_regex.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.state_changelog_topics
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.name
-                encoded = value_d.encode()
+            c_state_changelog_topics = item_b_subtopologies.state_changelog_topics
+            size = len(c_state_changelog_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_state_changelog_topics in c_state_changelog_topics:
+                d_name = item_c_state_changelog_topics.name
+                encoded = d_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _ih.pack(item_d.partitions, item_d.replication_factor)
-                value_d = item_d.topic_configs
-                out += varint(len(value_d) + 1)
-                for item_e in value_d:
-                    value_e = item_e.key
-                    encoded = value_e.encode()
+                out += _ih.pack(item_c_state_changelog_topics.partitions, item_c_state_changelog_topics.replication_factor)
+                d_topic_configs = item_c_state_changelog_topics.topic_configs
+                size = len(d_topic_configs) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_d_topic_configs in d_topic_configs:
+                    e_key = item_d_topic_configs.key
+                    encoded = e_key.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                    value_e = item_e.value
-                    encoded = value_e.encode()
+                    e_value = item_d_topic_configs.value
+                    encoded = e_value.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -724,41 +876,53 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
                     out += encoded
                     out.append(0)
                 out.append(0)
-            value_c = item_c.repartition_sink_topics
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                encoded = item_d.encode()
+            c_repartition_sink_topics = item_b_subtopologies.repartition_sink_topics
+            size = len(c_repartition_sink_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_repartition_sink_topics in c_repartition_sink_topics:
+                encoded = item_c_repartition_sink_topics.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-            value_c = item_c.repartition_source_topics
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.name
-                encoded = value_d.encode()
+            c_repartition_source_topics = item_b_subtopologies.repartition_source_topics
+            size = len(c_repartition_source_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_repartition_source_topics in c_repartition_source_topics:
+                f_name = item_c_repartition_source_topics.name
+                encoded = f_name.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                out += _ih.pack(item_d.partitions, item_d.replication_factor)
-                value_d = item_d.topic_configs
-                out += varint(len(value_d) + 1)
-                for item_e in value_d:
-                    value_e = item_e.key
-                    encoded = value_e.encode()
+                out += _ih.pack(item_c_repartition_source_topics.partitions, item_c_repartition_source_topics.replication_factor)
+                f_topic_configs = item_c_repartition_source_topics.topic_configs
+                size = len(f_topic_configs) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                for item_f_topic_configs in f_topic_configs:
+                    g_key = item_f_topic_configs.key
+                    encoded = g_key.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
                     else:
                         out += varint(size)
                     out += encoded
-                    value_e = item_e.value
-                    encoded = value_e.encode()
+                    g_value = item_f_topic_configs.value
+                    encoded = g_value.encode()
                     size = len(encoded) + 1
                     if size < 128:
                         out.append(size)
@@ -767,116 +931,160 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
                     out += encoded
                     out.append(0)
                 out.append(0)
-            value_c = item_c.copartition_groups
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.source_topics
-                out += varint(len(value_d) + 1)
-                write_numbers(out, value_d, "h")
-                value_d = item_d.source_topic_regex
-                out += varint(len(value_d) + 1)
-                write_numbers(out, value_d, "h")
-                value_d = item_d.repartition_source_topics
-                out += varint(len(value_d) + 1)
-                write_numbers(out, value_d, "h")
+            c_copartition_groups = item_b_subtopologies.copartition_groups
+            size = len(c_copartition_groups) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_copartition_groups in c_copartition_groups:
+                h_source_topics = item_c_copartition_groups.source_topics
+                size = len(h_source_topics) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, h_source_topics, "h")
+                h_source_topic_regex = item_c_copartition_groups.source_topic_regex
+                size = len(h_source_topic_regex) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, h_source_topic_regex, "h")
+                h_repartition_source_topics = item_c_copartition_groups.repartition_source_topics
+                size = len(h_repartition_source_topics) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, h_repartition_source_topics, "h")
                 out.append(0)
             out.append(0)
         out.append(0)
-    value_a = value.active_tasks
-    if value_a is None:
+    a_active_tasks = value.active_tasks
+    if a_active_tasks is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_active_tasks) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_active_tasks in a_active_tasks:
+            i_subtopology_id = item_a_active_tasks.subtopology_id
+            encoded = i_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            i_partitions = item_a_active_tasks.partitions
+            size = len(i_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, i_partitions, "i")
             out.append(0)
-    value_a = value.standby_tasks
-    if value_a is None:
+    a_standby_tasks = value.standby_tasks
+    if a_standby_tasks is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_standby_tasks) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_standby_tasks in a_standby_tasks:
+            j_subtopology_id = item_a_standby_tasks.subtopology_id
+            encoded = j_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            j_partitions = item_a_standby_tasks.partitions
+            size = len(j_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, j_partitions, "i")
             out.append(0)
-    value_a = value.warmup_tasks
-    if value_a is None:
+    a_warmup_tasks = value.warmup_tasks
+    if a_warmup_tasks is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_warmup_tasks) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_warmup_tasks in a_warmup_tasks:
+            k_subtopology_id = item_a_warmup_tasks.subtopology_id
+            encoded = k_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            k_partitions = item_a_warmup_tasks.partitions
+            size = len(k_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, k_partitions, "i")
             out.append(0)
-    value_a = value.process_id
-    if value_a is None:
+    a_process_id = value.process_id
+    if a_process_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_process_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.user_endpoint
-    if value_a is None:
+    a_user_endpoint = value.user_endpoint
+    if a_user_endpoint is None:
         out.append(255)
     else:
         out.append(1)
-        value_b = value_a.host
-        encoded = value_b.encode()
+        l_host = a_user_endpoint.host
+        encoded = l_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(value_a.port)
-    value_a = value.client_tags
-    if value_a is None:
+        out += _Hx.pack(a_user_endpoint.port)
+    a_client_tags = value.client_tags
+    if a_client_tags is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.key
-            encoded = value_b.encode()
+        size = len(a_client_tags) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_client_tags in a_client_tags:
+            m_key = item_a_client_tags.key
+            encoded = m_key.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.value
-            encoded = value_b.encode()
+            m_value = item_a_client_tags.value
+            encoded = m_value.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -884,34 +1092,42 @@ def _write_flexible(value: StreamsGroupHeartbeatRequest, out: bytearray, version
                 out += varint(size)
             out += encoded
             out.append(0)
-    value_a = value.task_offsets
-    if value_a is None:
+    a_task_offsets = value.task_offsets
+    if a_task_offsets is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_task_offsets) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_task_offsets in a_task_offsets:
+            n_subtopology_id = item_a_task_offsets.subtopology_id
+            encoded = n_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _iqx.pack(item_b.partition, item_b.offset)
-    value_a = value.task_end_offsets
-    if value_a is None:
+            out += _iqx.pack(item_a_task_offsets.partition, item_a_task_offsets.offset)
+    a_task_end_offsets = value.task_end_offsets
+    if a_task_end_offsets is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_task_end_offsets) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_task_end_offsets in a_task_end_offsets:
+            o_subtopology_id = item_a_task_end_offsets.subtopology_id
+            encoded = o_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _iqx.pack(item_b.partition, item_b.offset)
+            out += _iqx.pack(item_a_task_end_offsets.partition, item_a_task_end_offsets.offset)
     out += _tx.pack(value.shutdown_application)

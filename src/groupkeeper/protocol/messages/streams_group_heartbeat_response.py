@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _b = Struct(">b")
+_bB = Struct(">bB")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _iiii = Struct(">iiii")
+_iiiiB = Struct(">iiiiB")
 
 
 class Status(Message):
@@ -142,219 +146,276 @@ class StreamsGroupHeartbeatResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHeartbeatResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_status: Sequence[Status] | None
+    a_active_tasks: Sequence[TaskIds] | None
+    a_standby_tasks: Sequence[TaskIds] | None
+    a_warmup_tasks: Sequence[TaskIds] | None
+    a_partitions_by_user_endpoint: Sequence[EndpointToPartitions] | None
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
+        a_error_message, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_member_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
+        pos += 1
     else:
         a_member_id, pos = read_compact_text(buf, pos)
-    a_member_epoch, a_heartbeat_interval_ms, a_acceptable_recovery_lag, a_task_offset_interval_ms = _iiii.unpack_from(buf, pos)
-    pos += 16
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_member_epoch, a_heartbeat_interval_ms, a_acceptable_recovery_lag, a_task_offset_interval_ms, size = _iiiiB.unpack_from(buf, pos)
+    pos += 17
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_status = None
     else:
-        a_status = []
-        append_a = a_status.append
-        for _ in range(count_a):
-            (b_status_code,) = _b.unpack_from(buf, pos)
-            pos += 1
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                b_status_detail = buf[pos + 1 : end].decode()
+        list_a_status: list[Status] = []
+        append_a_status = list_a_status.append
+        for _ in range(size - 1):
+            b_status_code, size = _bB.unpack_from(buf, pos)
+            pos += 2
+            if 1 < size < 128:
+                end = pos + size - 1
+                b_status_detail = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                b_status_detail = ""
             else:
-                b_status_detail, pos = read_compact_text(buf, pos)
+                b_status_detail, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = Status(b_status_code, b_status_detail)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_status(Status(b_status_code, b_status_detail))
+        a_status = list_a_status
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_active_tasks = None
     else:
-        a_active_tasks = []
-        append_a = a_active_tasks.append
-        for _ in range(count_a):
+        list_a_active_tasks: list[TaskIds] = []
+        append_a_active_tasks = list_a_active_tasks.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                c_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_subtopology_id = ""
+                pos += 1
             else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                c_subtopology_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TaskIds(b_subtopology_id, b_partitions)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_active_tasks(TaskIds(c_subtopology_id, c_partitions))
+        a_active_tasks = list_a_active_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_standby_tasks = None
     else:
-        a_standby_tasks = []
-        append_a = a_standby_tasks.append
-        for _ in range(count_a):
+        list_a_standby_tasks: list[TaskIds] = []
+        append_a_standby_tasks = list_a_standby_tasks.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                d_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                d_subtopology_id = ""
+                pos += 1
             else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                d_subtopology_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            d_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TaskIds(b_subtopology_id, b_partitions)
-            append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_standby_tasks(TaskIds(d_subtopology_id, d_partitions))
+        a_standby_tasks = list_a_standby_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_warmup_tasks = None
     else:
-        a_warmup_tasks = []
-        append_a = a_warmup_tasks.append
-        for _ in range(count_a):
+        list_a_warmup_tasks: list[TaskIds] = []
+        append_a_warmup_tasks = list_a_warmup_tasks.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                b_subtopology_id = buf[pos + 1 : end].decode()
+                e_subtopology_id = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                e_subtopology_id = ""
+                pos += 1
             else:
-                b_subtopology_id, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                e_subtopology_id, pos = read_compact_text(buf, pos)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+            e_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TaskIds(b_subtopology_id, b_partitions)
-            append_a(element)
-    (a_endpoint_information_epoch,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+            append_a_warmup_tasks(TaskIds(e_subtopology_id, e_partitions))
+        a_warmup_tasks = list_a_warmup_tasks
+    a_endpoint_information_epoch, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_partitions_by_user_endpoint = None
     else:
-        a_partitions_by_user_endpoint = []
-        append_a = a_partitions_by_user_endpoint.append
-        for _ in range(count_a):
+        list_a_partitions_by_user_endpoint: list[EndpointToPartitions] = []
+        append_a_partitions_by_user_endpoint = list_a_partitions_by_user_endpoint.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_host = buf[pos + 1 : end].decode()
+                g_host = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                c_host, pos = read_compact_text(buf, pos)
-            (c_port,) = _H.unpack_from(buf, pos)
-            pos += 2
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
+            elif size == 1:
+                g_host = ""
                 pos += 1
-            b_user_endpoint = Endpoint(c_host, c_port)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            else:
+                g_host, pos = read_compact_text(buf, pos)
+            g_port, size = _HB.unpack_from(buf, pos)
+            pos += 3
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            f_user_endpoint = Endpoint(g_host, g_port)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("active_partitions", pos)
-            b_active_partitions = []
-            append_b = b_active_partitions.append
-            for _ in range(count_b):
+            list_f_active_partitions: list[TopicPartition] = []
+            append_f_active_partitions = list_f_active_partitions.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    c_topic = buf[pos + 1 : end].decode()
+                    h_topic = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    h_topic = ""
+                    pos += 1
                 else:
-                    c_topic, pos = read_compact_text(buf, pos)
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                    h_topic, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+                h_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicPartition(c_topic, c_partitions)
-                append_b(element)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+                append_f_active_partitions(TopicPartition(h_topic, h_partitions))
+            f_active_partitions = list_f_active_partitions
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("standby_partitions", pos)
-            b_standby_partitions = []
-            append_b = b_standby_partitions.append
-            for _ in range(count_b):
+            list_f_standby_partitions: list[TopicPartition] = []
+            append_f_standby_partitions = list_f_standby_partitions.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    c_topic = buf[pos + 1 : end].decode()
+                    i_topic = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    i_topic = ""
+                    pos += 1
                 else:
-                    c_topic, pos = read_compact_text(buf, pos)
-                count_c, pos = read_compact_count(buf, pos)
-                if count_c < 0:
+                    i_topic, pos = read_compact_text(buf, pos)
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
                     raise refuse_null("partitions", pos)
-                c_partitions, pos = read_numbers(buf, pos, count_c, "i", 4)
+                i_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicPartition(c_topic, c_partitions)
-                append_b(element)
+                append_f_standby_partitions(TopicPartition(i_topic, i_partitions))
+            f_standby_partitions = list_f_standby_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = EndpointToPartitions(b_user_endpoint, b_active_partitions, b_standby_partitions)
-            append_a(element)
+            append_a_partitions_by_user_endpoint(EndpointToPartitions(f_user_endpoint, f_active_partitions, f_standby_partitions))
+        a_partitions_by_user_endpoint = list_a_partitions_by_user_endpoint
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = StreamsGroupHeartbeatResponse(a_throttle_time_ms, a_error_code, a_error_message, a_member_id, a_member_epoch, a_heartbeat_interval_ms, a_acceptable_recovery_lag, a_task_offset_interval_ms, a_status, a_active_tasks, a_standby_tasks, a_warmup_tasks, a_endpoint_information_epoch, a_partitions_by_user_endpoint)
-    return value, pos
+    return StreamsGroupHeartbeatResponse(a_throttle_time_ms, a_error_code, a_error_message, a_member_id, a_member_epoch, a_heartbeat_interval_ms, a_acceptable_recovery_lag, a_task_offset_interval_ms, a_status, a_active_tasks, a_standby_tasks, a_warmup_tasks, a_endpoint_information_epoch, a_partitions_by_user_endpoint), pos
 
 
 def _write_flexible(value: StreamsGroupHeartbeatResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -362,15 +423,19 @@ def _write_flexible(value: StreamsGroupHeartbeatResponse, out: bytearray, versio
         out += varint(size)
     out += encoded
     out += _iiii.pack(value.member_epoch, value.heartbeat_interval_ms, value.acceptable_recovery_lag, value.task_offset_interval_ms)
-    value_a = value.status
-    if value_a is None:
+    a_status = value.status
+    if a_status is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            out += _b.pack(item_b.status_code)
-            value_b = item_b.status_detail
-            encoded = value_b.encode()
+        size = len(a_status) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_status in a_status:
+            out += _b.pack(item_a_status.status_code)
+            b_status_detail = item_a_status.status_detail
+            encoded = b_status_detail.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
@@ -378,106 +443,150 @@ def _write_flexible(value: StreamsGroupHeartbeatResponse, out: bytearray, versio
                 out += varint(size)
             out += encoded
             out.append(0)
-    value_a = value.active_tasks
-    if value_a is None:
+    a_active_tasks = value.active_tasks
+    if a_active_tasks is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_active_tasks) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_active_tasks in a_active_tasks:
+            c_subtopology_id = item_a_active_tasks.subtopology_id
+            encoded = c_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            c_partitions = item_a_active_tasks.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_partitions, "i")
             out.append(0)
-    value_a = value.standby_tasks
-    if value_a is None:
+    a_standby_tasks = value.standby_tasks
+    if a_standby_tasks is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_standby_tasks) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_standby_tasks in a_standby_tasks:
+            d_subtopology_id = item_a_standby_tasks.subtopology_id
+            encoded = d_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            d_partitions = item_a_standby_tasks.partitions
+            size = len(d_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, d_partitions, "i")
             out.append(0)
-    value_a = value.warmup_tasks
-    if value_a is None:
+    a_warmup_tasks = value.warmup_tasks
+    if a_warmup_tasks is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.subtopology_id
-            encoded = value_b.encode()
+        size = len(a_warmup_tasks) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_warmup_tasks in a_warmup_tasks:
+            e_subtopology_id = item_a_warmup_tasks.subtopology_id
+            encoded = e_subtopology_id.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partitions
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            e_partitions = item_a_warmup_tasks.partitions
+            size = len(e_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, e_partitions, "i")
             out.append(0)
     out += _i.pack(value.endpoint_information_epoch)
-    value_a = value.partitions_by_user_endpoint
-    if value_a is None:
+    a_partitions_by_user_endpoint = value.partitions_by_user_endpoint
+    if a_partitions_by_user_endpoint is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.user_endpoint
-            value_c = value_b.host
-            encoded = value_c.encode()
+        size = len(a_partitions_by_user_endpoint) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_partitions_by_user_endpoint in a_partitions_by_user_endpoint:
+            f_user_endpoint = item_a_partitions_by_user_endpoint.user_endpoint
+            g_host = f_user_endpoint.host
+            encoded = g_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _Hx.pack(value_b.port)
-            value_b = item_b.active_partitions
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.topic
-                encoded = value_c.encode()
+            out += _Hx.pack(f_user_endpoint.port)
+            f_active_partitions = item_a_partitions_by_user_endpoint.active_partitions
+            size = len(f_active_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_f_active_partitions in f_active_partitions:
+                h_topic = item_f_active_partitions.topic
+                encoded = h_topic.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.partitions
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+                h_partitions = item_f_active_partitions.partitions
+                size = len(h_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, h_partitions, "i")
                 out.append(0)
-            value_b = item_b.standby_partitions
-            out += varint(len(value_b) + 1)
-            for item_c in value_b:
-                value_c = item_c.topic
-                encoded = value_c.encode()
+            f_standby_partitions = item_a_partitions_by_user_endpoint.standby_partitions
+            size = len(f_standby_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_f_standby_partitions in f_standby_partitions:
+                i_topic = item_f_standby_partitions.topic
+                encoded = i_topic.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_c = item_c.partitions
-                out += varint(len(value_c) + 1)
-                write_numbers(out, value_c, "i")
+                i_partitions = item_f_standby_partitions.partitions
+                size = len(i_partitions) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                write_numbers(out, i_partitions, "i")
                 out.append(0)
             out.append(0)
     out.append(0)

@@ -42,12 +42,11 @@ class StreamsGroupMemberMetadataKey(RootMessage):
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMemberMetadataKey, int]:
     a_group_id, pos = read_text(buf, pos)
     a_member_id, pos = read_text(buf, pos)
-    value = StreamsGroupMemberMetadataKey(a_group_id, a_member_id)
-    return value, pos
+    return StreamsGroupMemberMetadataKey(a_group_id, a_member_id), pos
 
 
 def _write_plain(value: StreamsGroupMemberMetadataKey, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    write_text(out, value_a)
-    value_a = value.member_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
+    a_member_id = value.member_id
+    write_text(out, a_member_id)

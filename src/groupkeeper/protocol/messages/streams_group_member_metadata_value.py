@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _ii = Struct(">ii")
+_iiB = Struct(">iiB")
 
 
 class Endpoint(Message):
@@ -89,135 +90,160 @@ class StreamsGroupMemberMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMemberMetadataValue, int]:
+    a_instance_id: str | None
+    a_rack_id: str | None
+    a_user_endpoint: Endpoint | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_instance_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_instance_id = ""
+        pos += 1
     elif size == 0:
         a_instance_id = None
         pos += 1
     else:
         a_instance_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_rack_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_rack_id = ""
+        pos += 1
     elif size == 0:
         a_rack_id = None
         pos += 1
     else:
         a_rack_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_id = ""
+        pos += 1
     else:
         a_client_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_client_host = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_client_host = ""
+        pos += 1
     else:
         a_client_host, pos = read_compact_text(buf, pos)
-    a_rebalance_timeout_ms, a_topology_epoch = _ii.unpack_from(buf, pos)
-    pos += 8
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_process_id = buf[pos + 1 : end].decode()
+    a_rebalance_timeout_ms, a_topology_epoch, size = _iiB.unpack_from(buf, pos)
+    pos += 9
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_process_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_process_id = ""
     else:
-        a_process_id, pos = read_compact_text(buf, pos)
+        a_process_id, pos = read_compact_text(buf, pos - 1)
     if buf[pos] > 127:
         a_user_endpoint = None
         pos += 1
     else:
         pos += 1
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_host = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_host = ""
+            pos += 1
         else:
             b_host, pos = read_compact_text(buf, pos)
-        (b_port,) = _H.unpack_from(buf, pos)
-        pos += 2
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
+        b_port, size = _HB.unpack_from(buf, pos)
+        pos += 3
+        if size:
+            pos = skip_tags(buf, pos - 1)
         a_user_endpoint = Endpoint(b_host, b_port)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("client_tags", pos)
-    a_client_tags = []
-    append_a = a_client_tags.append
-    for _ in range(count_a):
+    list_a_client_tags: list[KeyValue] = []
+    append_a_client_tags = list_a_client_tags.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_key = buf[pos + 1 : end].decode()
+            c_key = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            c_key = ""
+            pos += 1
         else:
-            b_key, pos = read_compact_text(buf, pos)
+            c_key, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_value = buf[pos + 1 : end].decode()
+            c_value = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            c_value = ""
+            pos += 1
         else:
-            b_value, pos = read_compact_text(buf, pos)
+            c_value, pos = read_compact_text(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = KeyValue(b_key, b_value)
-        append_a(element)
+        append_a_client_tags(KeyValue(c_key, c_value))
+    a_client_tags = list_a_client_tags
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = StreamsGroupMemberMetadataValue(a_instance_id, a_rack_id, a_client_id, a_client_host, a_rebalance_timeout_ms, a_topology_epoch, a_process_id, a_user_endpoint, a_client_tags)
-    return value, pos
+    return StreamsGroupMemberMetadataValue(a_instance_id, a_rack_id, a_client_id, a_client_host, a_rebalance_timeout_ms, a_topology_epoch, a_process_id, a_user_endpoint, a_client_tags), pos
 
 
 def _write_flexible(value: StreamsGroupMemberMetadataValue, out: bytearray, version: int) -> None:
-    value_a = value.instance_id
-    if value_a is None:
+    a_instance_id = value.instance_id
+    if a_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.rack_id
-    if value_a is None:
+    a_rack_id = value.rack_id
+    if a_rack_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_rack_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.client_id
-    encoded = value_a.encode()
+    a_client_id = value.client_id
+    encoded = a_client_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.client_host
-    encoded = value_a.encode()
+    a_client_host = value.client_host
+    encoded = a_client_host.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -225,41 +251,45 @@ def _write_flexible(value: StreamsGroupMemberMetadataValue, out: bytearray, vers
         out += varint(size)
     out += encoded
     out += _ii.pack(value.rebalance_timeout_ms, value.topology_epoch)
-    value_a = value.process_id
-    encoded = value_a.encode()
+    a_process_id = value.process_id
+    encoded = a_process_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.user_endpoint
-    if value_a is None:
+    a_user_endpoint = value.user_endpoint
+    if a_user_endpoint is None:
         out.append(255)
     else:
         out.append(1)
-        value_b = value_a.host
-        encoded = value_b.encode()
+        b_host = a_user_endpoint.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _Hx.pack(value_a.port)
-    value_a = value.client_tags
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.key
-        encoded = value_b.encode()
+        out += _Hx.pack(a_user_endpoint.port)
+    a_client_tags = value.client_tags
+    size = len(a_client_tags) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_client_tags in a_client_tags:
+        c_key = item_a_client_tags.key
+        encoded = c_key.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.value
-        encoded = value_b.encode()
+        c_value = item_a_client_tags.value
+        encoded = c_value.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)

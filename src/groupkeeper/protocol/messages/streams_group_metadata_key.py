@@ -39,10 +39,9 @@ class StreamsGroupMetadataKey(RootMessage):
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMetadataKey, int]:
     a_group_id, pos = read_text(buf, pos)
-    value = StreamsGroupMetadataKey(a_group_id)
-    return value, pos
+    return StreamsGroupMetadataKey(a_group_id), pos
 
 
 def _write_plain(value: StreamsGroupMetadataKey, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _iq = Struct(">iq")
+_iqB = Struct(">iqB")
 
 
 class LastAssignmentConfig(Message):
@@ -68,79 +69,93 @@ class StreamsGroupMetadataValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMetadataValue, int]:
-    a_epoch, a_metadata_hash = _iq.unpack_from(buf, pos)
-    pos += 12
+    a_epoch, a_metadata_hash, size = _iqB.unpack_from(buf, pos)
+    pos += 13
     a_validated_topology_epoch = -1
+    a_last_assignment_configs: Sequence[LastAssignmentConfig] | None
     a_last_assignment_configs = ()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            (a_validated_topology_epoch,) = _i.unpack_from(buf, pos)
-            pos += 4
-        elif tag_a == 1:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                a_last_assignment_configs = None
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                (a_validated_topology_epoch,) = _i.unpack_from(buf, pos)
+                pos += 4
+            elif tag_a == 1:
+                size = buf[pos]
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    a_last_assignment_configs = None
+                else:
+                    list_a_last_assignment_configs: list[LastAssignmentConfig] = []
+                    append_a_last_assignment_configs = list_a_last_assignment_configs.append
+                    for _ in range(size - 1):
+                        size = buf[pos]
+                        if 1 < size < 128:
+                            end = pos + size
+                            b_key = buf[pos + 1 : end].decode()
+                            pos = end
+                        elif size == 1:
+                            b_key = ""
+                            pos += 1
+                        else:
+                            b_key, pos = read_compact_text(buf, pos)
+                        size = buf[pos]
+                        if 1 < size < 128:
+                            end = pos + size
+                            b_value = buf[pos + 1 : end].decode()
+                            pos = end
+                        elif size == 1:
+                            b_value = ""
+                            pos += 1
+                        else:
+                            b_value, pos = read_compact_text(buf, pos)
+                        if buf[pos]:
+                            pos = skip_tags(buf, pos)
+                        else:
+                            pos += 1
+                        append_a_last_assignment_configs(LastAssignmentConfig(b_key, b_value))
+                    a_last_assignment_configs = list_a_last_assignment_configs
             else:
-                a_last_assignment_configs = []
-                append_a = a_last_assignment_configs.append
-                for _ in range(count_a):
-                    size = buf[pos]
-                    if 0 < size < 128:
-                        end = pos + size
-                        b_key = buf[pos + 1 : end].decode()
-                        pos = end
-                    else:
-                        b_key, pos = read_compact_text(buf, pos)
-                    size = buf[pos]
-                    if 0 < size < 128:
-                        end = pos + size
-                        b_value = buf[pos + 1 : end].decode()
-                        pos = end
-                    else:
-                        b_value, pos = read_compact_text(buf, pos)
-                    if buf[pos]:
-                        pos = skip_tags(buf, pos)
-                    else:
-                        pos += 1
-                    element = LastAssignmentConfig(b_key, b_value)
-                    append_a(element)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = StreamsGroupMetadataValue(a_epoch, a_metadata_hash, a_validated_topology_epoch, a_last_assignment_configs)
-    return value, pos
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return StreamsGroupMetadataValue(a_epoch, a_metadata_hash, a_validated_topology_epoch, a_last_assignment_configs), pos
 
 
 def _write_flexible(value: StreamsGroupMetadataValue, out: bytearray, version: int) -> None:
     out += _iq.pack(value.epoch, value.metadata_hash)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.validated_topology_epoch != -1:
         field_a = bytearray()
         field_a += _i.pack(value.validated_topology_epoch)
         tags_a.append((0, field_a))
     if (value.last_assignment_configs is None or value.last_assignment_configs):
         field_a = bytearray()
-        value_a = value.last_assignment_configs
-        if value_a is None:
+        a_last_assignment_configs = value.last_assignment_configs
+        if a_last_assignment_configs is None:
             field_a.append(0)
         else:
-            field_a += varint(len(value_a) + 1)
-            for item_b in value_a:
-                value_b = item_b.key
-                encoded = value_b.encode()
+            size = len(a_last_assignment_configs) + 1
+            if size < 128:
+                field_a.append(size)
+            else:
+                field_a += varint(size)
+            for item_a_last_assignment_configs in a_last_assignment_configs:
+                b_key = item_a_last_assignment_configs.key
+                encoded = b_key.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     field_a.append(size)
                 else:
                     field_a += varint(size)
                 field_a += encoded
-                value_b = item_b.value
-                encoded = value_b.encode()
+                b_value = item_a_last_assignment_configs.value
+                encoded = b_value.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     field_a.append(size)

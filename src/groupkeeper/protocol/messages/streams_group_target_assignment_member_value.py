@@ -61,127 +61,177 @@ class StreamsGroupTargetAssignmentMemberValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("active_tasks", pos)
-    a_active_tasks = []
-    append_a = a_active_tasks.append
-    for _ in range(count_a):
+    list_a_active_tasks: list[TaskIds] = []
+    append_a_active_tasks = list_a_active_tasks.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_subtopology_id = ""
+            pos += 1
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        b_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TaskIds(b_subtopology_id, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_active_tasks(TaskIds(b_subtopology_id, b_partitions))
+    a_active_tasks = list_a_active_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("standby_tasks", pos)
-    a_standby_tasks = []
-    append_a = a_standby_tasks.append
-    for _ in range(count_a):
+    list_a_standby_tasks: list[TaskIds] = []
+    append_a_standby_tasks = list_a_standby_tasks.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            c_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            c_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            c_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        c_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TaskIds(b_subtopology_id, b_partitions)
-        append_a(element)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+        append_a_standby_tasks(TaskIds(c_subtopology_id, c_partitions))
+    a_standby_tasks = list_a_standby_tasks
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("warmup_tasks", pos)
-    a_warmup_tasks = []
-    append_a = a_warmup_tasks.append
-    for _ in range(count_a):
+    list_a_warmup_tasks: list[TaskIds] = []
+    append_a_warmup_tasks = list_a_warmup_tasks.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
-            b_subtopology_id = buf[pos + 1 : end].decode()
+            d_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            d_subtopology_id = ""
+            pos += 1
         else:
-            b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            d_subtopology_id, pos = read_compact_text(buf, pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions, pos = read_numbers(buf, pos, count_b, "i", 4)
+        d_partitions, pos = read_numbers(buf, pos, size - 1, "i", 4)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TaskIds(b_subtopology_id, b_partitions)
-        append_a(element)
+        append_a_warmup_tasks(TaskIds(d_subtopology_id, d_partitions))
+    a_warmup_tasks = list_a_warmup_tasks
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = StreamsGroupTargetAssignmentMemberValue(a_active_tasks, a_standby_tasks, a_warmup_tasks)
-    return value, pos
+    return StreamsGroupTargetAssignmentMemberValue(a_active_tasks, a_standby_tasks, a_warmup_tasks), pos
 
 
 def _write_flexible(value: StreamsGroupTargetAssignmentMemberValue, out: bytearray, version: int) -> None:
-    value_a = value.active_tasks
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+    a_active_tasks = value.active_tasks
+    size = len(a_active_tasks) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_active_tasks in a_active_tasks:
+        b_subtopology_id = item_a_active_tasks.subtopology_id
+        encoded = b_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+        b_partitions = item_a_active_tasks.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, b_partitions, "i")
         out.append(0)
-    value_a = value.standby_tasks
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+    a_standby_tasks = value.standby_tasks
+    size = len(a_standby_tasks) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_standby_tasks in a_standby_tasks:
+        c_subtopology_id = item_a_standby_tasks.subtopology_id
+        encoded = c_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+        c_partitions = item_a_standby_tasks.partitions
+        size = len(c_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, c_partitions, "i")
         out.append(0)
-    value_a = value.warmup_tasks
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+    a_warmup_tasks = value.warmup_tasks
+    size = len(a_warmup_tasks) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_warmup_tasks in a_warmup_tasks:
+        d_subtopology_id = item_a_warmup_tasks.subtopology_id
+        encoded = d_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        write_numbers(out, value_b, "i")
+        d_partitions = item_a_warmup_tasks.partitions
+        size = len(d_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        write_numbers(out, d_partitions, "i")
         out.append(0)
     out.append(0)

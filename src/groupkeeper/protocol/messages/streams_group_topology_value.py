@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class TopicConfig(Message):
@@ -116,296 +118,335 @@ class StreamsGroupTopologyValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopologyValue, int]:
-    (a_epoch,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_epoch, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("subtopologies", pos)
-    a_subtopologies = []
-    append_a = a_subtopologies.append
-    for _ in range(count_a):
+    list_a_subtopologies: list[Subtopology] = []
+    append_a_subtopologies = list_a_subtopologies.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_subtopology_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_subtopology_id = ""
+            pos += 1
         else:
             b_subtopology_id, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("source_topics", pos)
-        b_source_topics = []
-        append_b = b_source_topics.append
-        for _ in range(count_b):
+        list_b_source_topics: list[str] = []
+        append_b_source_topics = list_b_source_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_b_source_topics = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_b_source_topics = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+                item_b_source_topics, pos = read_compact_text(buf, pos)
+            append_b_source_topics(item_b_source_topics)
+        b_source_topics = list_b_source_topics
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("source_topic_regex", pos)
-        b_source_topic_regex = []
-        append_b = b_source_topic_regex.append
-        for _ in range(count_b):
+        list_b_source_topic_regex: list[str] = []
+        append_b_source_topic_regex = list_b_source_topic_regex.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_b_source_topic_regex = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_b_source_topic_regex = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+                item_b_source_topic_regex, pos = read_compact_text(buf, pos)
+            append_b_source_topic_regex(item_b_source_topic_regex)
+        b_source_topic_regex = list_b_source_topic_regex
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("state_changelog_topics", pos)
-        b_state_changelog_topics = []
-        append_b = b_state_changelog_topics.append
-        for _ in range(count_b):
+        list_b_state_changelog_topics: list[TopicInfo] = []
+        append_b_state_changelog_topics = list_b_state_changelog_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            c_partitions, c_replication_factor = _ih.unpack_from(buf, pos)
-            pos += 6
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            c_partitions, c_replication_factor, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topic_configs", pos)
-            c_topic_configs = []
-            append_c = c_topic_configs.append
-            for _ in range(count_c):
+            list_c_topic_configs: list[TopicConfig] = []
+            append_c_topic_configs = list_c_topic_configs.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     d_key = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    d_key = ""
+                    pos += 1
                 else:
                     d_key, pos = read_compact_text(buf, pos)
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
                     d_value = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    d_value = ""
+                    pos += 1
                 else:
                     d_value, pos = read_compact_text(buf, pos)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicConfig(d_key, d_value)
-                append_c(element)
+                append_c_topic_configs(TopicConfig(d_key, d_value))
+            c_topic_configs = list_c_topic_configs
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicInfo(c_name, c_partitions, c_replication_factor, c_topic_configs)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            append_b_state_changelog_topics(TopicInfo(c_name, c_partitions, c_replication_factor, c_topic_configs))
+        b_state_changelog_topics = list_b_state_changelog_topics
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("repartition_sink_topics", pos)
-        b_repartition_sink_topics = []
-        append_b = b_repartition_sink_topics.append
-        for _ in range(count_b):
+        list_b_repartition_sink_topics: list[str] = []
+        append_b_repartition_sink_topics = list_b_repartition_sink_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                element = buf[pos + 1 : end].decode()
+                item_b_repartition_sink_topics = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                item_b_repartition_sink_topics = ""
+                pos += 1
             else:
-                element, pos = read_compact_text(buf, pos)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+                item_b_repartition_sink_topics, pos = read_compact_text(buf, pos)
+            append_b_repartition_sink_topics(item_b_repartition_sink_topics)
+        b_repartition_sink_topics = list_b_repartition_sink_topics
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("repartition_source_topics", pos)
-        b_repartition_source_topics = []
-        append_b = b_repartition_source_topics.append
-        for _ in range(count_b):
+        list_b_repartition_source_topics: list[TopicInfo] = []
+        append_b_repartition_source_topics = list_b_repartition_source_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
-                c_name = buf[pos + 1 : end].decode()
+                e_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                e_name = ""
+                pos += 1
             else:
-                c_name, pos = read_compact_text(buf, pos)
-            c_partitions, c_replication_factor = _ih.unpack_from(buf, pos)
-            pos += 6
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+                e_name, pos = read_compact_text(buf, pos)
+            e_partitions, e_replication_factor, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("topic_configs", pos)
-            c_topic_configs = []
-            append_c = c_topic_configs.append
-            for _ in range(count_c):
+            list_e_topic_configs: list[TopicConfig] = []
+            append_e_topic_configs = list_e_topic_configs.append
+            for _ in range(size - 1):
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_key = buf[pos + 1 : end].decode()
+                    f_key = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    f_key = ""
+                    pos += 1
                 else:
-                    d_key, pos = read_compact_text(buf, pos)
+                    f_key, pos = read_compact_text(buf, pos)
                 size = buf[pos]
-                if 0 < size < 128:
+                if 1 < size < 128:
                     end = pos + size
-                    d_value = buf[pos + 1 : end].decode()
+                    f_value = buf[pos + 1 : end].decode()
                     pos = end
+                elif size == 1:
+                    f_value = ""
+                    pos += 1
                 else:
-                    d_value, pos = read_compact_text(buf, pos)
+                    f_value, pos = read_compact_text(buf, pos)
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                element = TopicConfig(d_key, d_value)
-                append_c(element)
+                append_e_topic_configs(TopicConfig(f_key, f_value))
+            e_topic_configs = list_e_topic_configs
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TopicInfo(c_name, c_partitions, c_replication_factor, c_topic_configs)
-            append_b(element)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+            append_b_repartition_source_topics(TopicInfo(e_name, e_partitions, e_replication_factor, e_topic_configs))
+        b_repartition_source_topics = list_b_repartition_source_topics
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("copartition_groups", pos)
-        b_copartition_groups = []
-        append_b = b_copartition_groups.append
-        for _ in range(count_b):
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+        list_b_copartition_groups: list[CopartitionGroup] = []
+        append_b_copartition_groups = list_b_copartition_groups.append
+        for _ in range(size - 1):
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("source_topics", pos)
-            c_source_topics, pos = read_numbers(buf, pos, count_c, "h", 2)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            g_source_topics, pos = read_numbers(buf, pos, size - 1, "h", 2)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("source_topic_regex", pos)
-            c_source_topic_regex, pos = read_numbers(buf, pos, count_c, "h", 2)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            g_source_topic_regex, pos = read_numbers(buf, pos, size - 1, "h", 2)
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("repartition_source_topics", pos)
-            c_repartition_source_topics, pos = read_numbers(buf, pos, count_c, "h", 2)
+            g_repartition_source_topics, pos = read_numbers(buf, pos, size - 1, "h", 2)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = CopartitionGroup(c_source_topics, c_source_topic_regex, c_repartition_source_topics)
-            append_b(element)
+            append_b_copartition_groups(CopartitionGroup(g_source_topics, g_source_topic_regex, g_repartition_source_topics))
+        b_copartition_groups = list_b_copartition_groups
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = Subtopology(b_subtopology_id, b_source_topics, b_source_topic_regex, b_state_changelog_topics, b_repartition_sink_topics, b_repartition_source_topics, b_copartition_groups)
-        append_a(element)
+        append_a_subtopologies(Subtopology(b_subtopology_id, b_source_topics, b_source_topic_regex, b_state_changelog_topics, b_repartition_sink_topics, b_repartition_source_topics, b_copartition_groups))
+    a_subtopologies = list_a_subtopologies
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = StreamsGroupTopologyValue(a_epoch, a_subtopologies)
-    return value, pos
+    return StreamsGroupTopologyValue(a_epoch, a_subtopologies), pos
 
 
 def _write_flexible(value: StreamsGroupTopologyValue, out: bytearray, version: int) -> None:
     out += _i.pack(value.epoch)
-    value_a = value.subtopologies
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.subtopology_id
-        encoded = value_b.encode()
+    a_subtopologies = value.subtopologies
+    size = len(a_subtopologies) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_subtopologies in a_subtopologies:
+        b_subtopology_id = item_a_subtopologies.subtopology_id
+        encoded = b_subtopology_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.source_topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            encoded = item_c.encode()
+        b_source_topics = item_a_subtopologies.source_topics
+        size = len(b_source_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_source_topics in b_source_topics:
+            encoded = item_b_source_topics.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.source_topic_regex
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            encoded = item_c.encode()
+        b_source_topic_regex = item_a_subtopologies.source_topic_regex
+        size = len(b_source_topic_regex) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_source_topic_regex in b_source_topic_regex:
+            encoded = item_b_source_topic_regex.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_b = item_b.state_changelog_topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+        b_state_changelog_topics = item_a_subtopologies.state_changelog_topics
+        size = len(b_state_changelog_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_state_changelog_topics in b_state_changelog_topics:
+            c_name = item_b_state_changelog_topics.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _ih.pack(item_c.partitions, item_c.replication_factor)
-            value_c = item_c.topic_configs
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.key
-                encoded = value_d.encode()
+            out += _ih.pack(item_b_state_changelog_topics.partitions, item_b_state_changelog_topics.replication_factor)
+            c_topic_configs = item_b_state_changelog_topics.topic_configs
+            size = len(c_topic_configs) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_topic_configs in c_topic_configs:
+                d_key = item_c_topic_configs.key
+                encoded = d_key.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
                 else:
                     out += varint(size)
                 out += encoded
-                value_d = item_d.value
-                encoded = value_d.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                out.append(0)
-            out.append(0)
-        value_b = item_b.repartition_sink_topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            encoded = item_c.encode()
-            size = len(encoded) + 1
-            if size < 128:
-                out.append(size)
-            else:
-                out += varint(size)
-            out += encoded
-        value_b = item_b.repartition_source_topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
-            size = len(encoded) + 1
-            if size < 128:
-                out.append(size)
-            else:
-                out += varint(size)
-            out += encoded
-            out += _ih.pack(item_c.partitions, item_c.replication_factor)
-            value_c = item_c.topic_configs
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                value_d = item_d.key
-                encoded = value_d.encode()
-                size = len(encoded) + 1
-                if size < 128:
-                    out.append(size)
-                else:
-                    out += varint(size)
-                out += encoded
-                value_d = item_d.value
-                encoded = value_d.encode()
+                d_value = item_c_topic_configs.value
+                encoded = d_value.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -414,18 +455,89 @@ def _write_flexible(value: StreamsGroupTopologyValue, out: bytearray, version: i
                 out += encoded
                 out.append(0)
             out.append(0)
-        value_b = item_b.copartition_groups
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.source_topics
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "h")
-            value_c = item_c.source_topic_regex
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "h")
-            value_c = item_c.repartition_source_topics
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "h")
+        b_repartition_sink_topics = item_a_subtopologies.repartition_sink_topics
+        size = len(b_repartition_sink_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_repartition_sink_topics in b_repartition_sink_topics:
+            encoded = item_b_repartition_sink_topics.encode()
+            size = len(encoded) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            out += encoded
+        b_repartition_source_topics = item_a_subtopologies.repartition_source_topics
+        size = len(b_repartition_source_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_repartition_source_topics in b_repartition_source_topics:
+            e_name = item_b_repartition_source_topics.name
+            encoded = e_name.encode()
+            size = len(encoded) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            out += encoded
+            out += _ih.pack(item_b_repartition_source_topics.partitions, item_b_repartition_source_topics.replication_factor)
+            e_topic_configs = item_b_repartition_source_topics.topic_configs
+            size = len(e_topic_configs) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_e_topic_configs in e_topic_configs:
+                f_key = item_e_topic_configs.key
+                encoded = f_key.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                f_value = item_e_topic_configs.value
+                encoded = f_value.encode()
+                size = len(encoded) + 1
+                if size < 128:
+                    out.append(size)
+                else:
+                    out += varint(size)
+                out += encoded
+                out.append(0)
+            out.append(0)
+        b_copartition_groups = item_a_subtopologies.copartition_groups
+        size = len(b_copartition_groups) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_copartition_groups in b_copartition_groups:
+            g_source_topics = item_b_copartition_groups.source_topics
+            size = len(g_source_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, g_source_topics, "h")
+            g_source_topic_regex = item_b_copartition_groups.source_topic_regex
+            size = len(g_source_topic_regex) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, g_source_topic_regex, "h")
+            g_repartition_source_topics = item_b_copartition_groups.repartition_source_topics
+            size = len(g_repartition_source_topics) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, g_repartition_source_topics, "h")
             out.append(0)
         out.append(0)
     out.append(0)

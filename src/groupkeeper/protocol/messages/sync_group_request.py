@@ -13,6 +13,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 
 
 class SyncGroupRequestAssignment(Message):
@@ -85,27 +86,37 @@ class SyncGroupRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest, int]:
+    a_group_instance_id: str | None
+    a_protocol_type: str | None
+    a_protocol_name: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    (a_generation_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_member_id = buf[pos + 1 : end].decode()
+    a_generation_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_member_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
     else:
-        a_member_id, pos = read_compact_text(buf, pos)
+        a_member_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_instance_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_instance_id = ""
+        pos += 1
     elif size == 0:
         a_group_instance_id = None
         pos += 1
@@ -113,20 +124,26 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest
         a_group_instance_id, pos = read_compact_text(buf, pos)
     if version >= 5:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_protocol_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_protocol_type = ""
+            pos += 1
         elif size == 0:
             a_protocol_type = None
             pos += 1
         else:
             a_protocol_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_protocol_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_protocol_name = ""
+            pos += 1
         elif size == 0:
             a_protocol_name = None
             pos += 1
@@ -135,43 +152,51 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest
     else:
         a_protocol_type = None
         a_protocol_name = None
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("assignments", pos)
-    a_assignments = []
-    append_a = a_assignments.append
-    for _ in range(count_a):
+    list_a_assignments: list[SyncGroupRequestAssignment] = []
+    append_a_assignments = list_a_assignments.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_member_id = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_member_id = ""
+            pos += 1
         else:
             b_member_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_assignment = buf[pos + 1 : end]
             pos = end
+        elif size == 1:
+            b_assignment = b""
+            pos += 1
         else:
             b_assignment, pos = read_compact_bytes(buf, pos)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = SyncGroupRequestAssignment(b_member_id, b_assignment)
-        append_a(element)
+        append_a_assignments(SyncGroupRequestAssignment(b_member_id, b_assignment))
+    a_assignments = list_a_assignments
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = SyncGroupRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id, a_protocol_type, a_protocol_name, a_assignments)
-    return value, pos
+    return SyncGroupRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id, a_protocol_type, a_protocol_name, a_assignments), pos
 
 
 def _write_flexible(value: SyncGroupRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -179,19 +204,19 @@ def _write_flexible(value: SyncGroupRequest, out: bytearray, version: int) -> No
         out += varint(size)
     out += encoded
     out += _i.pack(value.generation_id)
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.group_instance_id
-    if value_a is None:
+    a_group_instance_id = value.group_instance_id
+    if a_group_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_group_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -199,90 +224,90 @@ def _write_flexible(value: SyncGroupRequest, out: bytearray, version: int) -> No
             out += varint(size)
         out += encoded
     if version >= 5:
-        value_a = value.protocol_type
-        if value_a is None:
+        a_protocol_type = value.protocol_type
+        if a_protocol_type is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_protocol_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_a = value.protocol_name
-        if value_a is None:
+        a_protocol_name = value.protocol_name
+        if a_protocol_name is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_protocol_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    value_a = value.assignments
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.member_id
-        encoded = value_b.encode()
+    a_assignments = value.assignments
+    size = len(a_assignments) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_assignments in a_assignments:
+        b_member_id = item_a_assignments.member_id
+        encoded = b_member_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.assignment
-        write_compact_bytes(out, value_b)
+        b_assignment = item_a_assignments.assignment
+        write_compact_bytes(out, b_assignment)
         out.append(0)
     out.append(0)
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRequest, int]:
+    a_group_instance_id: str | None
     a_group_id, pos = read_text(buf, pos)
     (a_generation_id,) = _i.unpack_from(buf, pos)
     pos += 4
     a_member_id, pos = read_text(buf, pos)
     if version >= 3:
-        if _h.unpack_from(buf, pos)[0] == -1:
-            a_group_instance_id = None
-            pos += 2
-        else:
-            a_group_instance_id, pos = read_text(buf, pos)
+        a_group_instance_id, pos = read_nullable_text(buf, pos)
     else:
         a_group_instance_id = None
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_assignments, pos = read_count(buf, pos)
+    if count_a_assignments < 0:
         raise refuse_null("assignments", pos)
-    a_assignments = []
-    append_a = a_assignments.append
-    for _ in range(count_a):
+    list_a_assignments: list[SyncGroupRequestAssignment] = []
+    append_a_assignments = list_a_assignments.append
+    for _ in range(count_a_assignments):
         b_member_id, pos = read_text(buf, pos)
         b_assignment, pos = read_bytes(buf, pos)
-        element = SyncGroupRequestAssignment(b_member_id, b_assignment)
-        append_a(element)
-    value = SyncGroupRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id, None, None, a_assignments)
-    return value, pos
+        append_a_assignments(SyncGroupRequestAssignment(b_member_id, b_assignment))
+    a_assignments = list_a_assignments
+    return SyncGroupRequest(a_group_id, a_generation_id, a_member_id, a_group_instance_id, None, None, a_assignments), pos
 
 
 def _write_plain(value: SyncGroupRequest, out: bytearray, version: int) -> None:
     if not (version >= 3) and value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
     out += _i.pack(value.generation_id)
-    value_a = value.member_id
-    write_text(out, value_a)
+    a_member_id = value.member_id
+    write_text(out, a_member_id)
     if version >= 3:
-        value_a = value.group_instance_id
-        if value_a is None:
+        a_group_instance_id = value.group_instance_id
+        if a_group_instance_id is None:
             out += b"\xff\xff"
         else:
-            write_text(out, value_a)
-    value_a = value.assignments
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.member_id
-        write_text(out, value_b)
-        value_b = item_b.assignment
-        write_bytes(out, value_b)
+            write_text(out, a_group_instance_id)
+    a_assignments = value.assignments
+    out += _i.pack(len(a_assignments))
+    for item_a_assignments in a_assignments:
+        b_member_id = item_a_assignments.member_id
+        write_text(out, b_member_id)
+        b_assignment = item_a_assignments.assignment
+        write_bytes(out, b_assignment)

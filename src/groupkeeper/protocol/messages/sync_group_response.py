@@ -62,24 +62,32 @@ class SyncGroupResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupResponse, int]:
+    a_protocol_type: str | None
+    a_protocol_name: str | None
     a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
     pos += 6
     if version >= 5:
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_protocol_type = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_protocol_type = ""
+            pos += 1
         elif size == 0:
             a_protocol_type = None
             pos += 1
         else:
             a_protocol_type, pos = read_compact_text(buf, pos)
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             a_protocol_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            a_protocol_name = ""
+            pos += 1
         elif size == 0:
             a_protocol_name = None
             pos += 1
@@ -89,47 +97,49 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[SyncGroupRespons
         a_protocol_type = None
         a_protocol_name = None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_assignment = buf[pos + 1 : end]
         pos = end
+    elif size == 1:
+        a_assignment = b""
+        pos += 1
     else:
         a_assignment, pos = read_compact_bytes(buf, pos)
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = SyncGroupResponse(a_throttle_time_ms, a_error_code, a_protocol_type, a_protocol_name, a_assignment)
-    return value, pos
+    return SyncGroupResponse(a_throttle_time_ms, a_error_code, a_protocol_type, a_protocol_name, a_assignment), pos
 
 
 def _write_flexible(value: SyncGroupResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
     if version >= 5:
-        value_a = value.protocol_type
-        if value_a is None:
+        a_protocol_type = value.protocol_type
+        if a_protocol_type is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_protocol_type.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-        value_a = value.protocol_name
-        if value_a is None:
+        a_protocol_name = value.protocol_name
+        if a_protocol_name is None:
             out.append(0)
         else:
-            encoded = value_a.encode()
+            encoded = a_protocol_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-    value_a = value.assignment
-    write_compact_bytes(out, value_a)
+    a_assignment = value.assignment
+    write_compact_bytes(out, a_assignment)
     out.append(0)
 
 
@@ -142,13 +152,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[SyncGroupResponse, 
     (a_error_code,) = _h.unpack_from(buf, pos)
     pos += 2
     a_assignment, pos = read_bytes(buf, pos)
-    value = SyncGroupResponse(a_throttle_time_ms, a_error_code, None, None, a_assignment)
-    return value, pos
+    return SyncGroupResponse(a_throttle_time_ms, a_error_code, None, None, a_assignment), pos
 
 
 def _write_plain(value: SyncGroupResponse, out: bytearray, version: int) -> None:
     if version >= 1:
         out += _i.pack(value.throttle_time_ms)
     out += _h.pack(value.error_code)
-    value_a = value.assignment
-    write_bytes(out, value_a)
+    a_assignment = value.assignment
+    write_bytes(out, a_assignment)

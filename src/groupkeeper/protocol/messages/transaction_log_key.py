@@ -39,10 +39,9 @@ class TransactionLogKey(RootMessage):
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TransactionLogKey, int]:
     a_transactional_id, pos = read_text(buf, pos)
-    value = TransactionLogKey(a_transactional_id)
-    return value, pos
+    return TransactionLogKey(a_transactional_id), pos
 
 
 def _write_plain(value: TransactionLogKey, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    write_text(out, value_a)
+    a_transactional_id = value.transactional_id
+    write_text(out, a_transactional_id)

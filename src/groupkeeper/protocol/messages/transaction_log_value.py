@@ -32,7 +32,9 @@ _h = Struct(">h")
 _i = Struct(">i")
 _q = Struct(">q")
 _qhib = Struct(">qhib")
+_qhibB = Struct(">qhibB")
 _qq = Struct(">qq")
+_qqB = Struct(">qqB")
 
 
 class PartitionsSchema(Message):
@@ -97,85 +99,101 @@ class TransactionLogValue(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TransactionLogValue, int]:
-    a_producer_id, a_producer_epoch, a_transaction_timeout_ms, a_transaction_status = _qhib.unpack_from(buf, pos)
-    pos += 15
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_transaction_partitions: Sequence[PartitionsSchema] | None
+    a_producer_id, a_producer_epoch, a_transaction_timeout_ms, a_transaction_status, size = _qhibB.unpack_from(buf, pos)
+    pos += 16
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         a_transaction_partitions = None
     else:
-        a_transaction_partitions = []
-        append_a = a_transaction_partitions.append
-        for _ in range(count_a):
+        list_a_transaction_partitions: list[PartitionsSchema] = []
+        append_a_transaction_partitions = list_a_transaction_partitions.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_topic = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                b_topic = ""
+                pos += 1
             else:
                 b_topic, pos = read_compact_text(buf, pos)
-            count_b, pos = read_compact_count(buf, pos)
-            if count_b < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partition_ids", pos)
-            b_partition_ids, pos = read_numbers(buf, pos, count_b, "i", 4)
+            b_partition_ids, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionsSchema(b_topic, b_partition_ids)
-            append_a(element)
-    a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms = _qq.unpack_from(buf, pos)
-    pos += 16
+            append_a_transaction_partitions(PartitionsSchema(b_topic, b_partition_ids))
+        a_transaction_partitions = list_a_transaction_partitions
+    a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, size = _qqB.unpack_from(buf, pos)
+    pos += 17
     a_previous_producer_id = -1
     a_next_producer_id = -1
     a_next_producer_epoch = -1
     a_client_transaction_version = 0
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            (a_previous_producer_id,) = _q.unpack_from(buf, pos)
-            pos += 8
-        elif tag_a == 1:
-            (a_next_producer_id,) = _q.unpack_from(buf, pos)
-            pos += 8
-        elif tag_a == 3:
-            (a_next_producer_epoch,) = _h.unpack_from(buf, pos)
-            pos += 2
-        elif tag_a == 2:
-            (a_client_transaction_version,) = _h.unpack_from(buf, pos)
-            pos += 2
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = TransactionLogValue(a_producer_id, a_previous_producer_id, a_next_producer_id, a_producer_epoch, a_next_producer_epoch, a_transaction_timeout_ms, a_transaction_status, a_transaction_partitions, a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, a_client_transaction_version)
-    return value, pos
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                (a_previous_producer_id,) = _q.unpack_from(buf, pos)
+                pos += 8
+            elif tag_a == 1:
+                (a_next_producer_id,) = _q.unpack_from(buf, pos)
+                pos += 8
+            elif tag_a == 3:
+                (a_next_producer_epoch,) = _h.unpack_from(buf, pos)
+                pos += 2
+            elif tag_a == 2:
+                (a_client_transaction_version,) = _h.unpack_from(buf, pos)
+                pos += 2
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return TransactionLogValue(a_producer_id, a_previous_producer_id, a_next_producer_id, a_producer_epoch, a_next_producer_epoch, a_transaction_timeout_ms, a_transaction_status, a_transaction_partitions, a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, a_client_transaction_version), pos
 
 
 def _write_flexible(value: TransactionLogValue, out: bytearray, version: int) -> None:
     out += _qhib.pack(value.producer_id, value.producer_epoch, value.transaction_timeout_ms, value.transaction_status)
-    value_a = value.transaction_partitions
-    if value_a is None:
+    a_transaction_partitions = value.transaction_partitions
+    if a_transaction_partitions is None:
         out.append(0)
     else:
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.topic
-            encoded = value_b.encode()
+        size = len(a_transaction_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_transaction_partitions in a_transaction_partitions:
+            b_topic = item_a_transaction_partitions.topic
+            encoded = b_topic.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_b = item_b.partition_ids
-            out += varint(len(value_b) + 1)
-            write_numbers(out, value_b, "i")
+            b_partition_ids = item_a_transaction_partitions.partition_ids
+            size = len(b_partition_ids) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, b_partition_ids, "i")
             out.append(0)
     out += _qq.pack(value.transaction_last_update_timestamp_ms, value.transaction_start_timestamp_ms)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.previous_producer_id != -1:
         field_a = bytearray()
         field_a += _q.pack(value.previous_producer_id)
@@ -199,26 +217,26 @@ def _write_flexible(value: TransactionLogValue, out: bytearray, version: int) ->
 
 
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TransactionLogValue, int]:
+    a_transaction_partitions: Sequence[PartitionsSchema] | None
     a_producer_id, a_producer_epoch, a_transaction_timeout_ms, a_transaction_status = _qhib.unpack_from(buf, pos)
     pos += 15
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_transaction_partitions, pos = read_count(buf, pos)
+    if count_a_transaction_partitions < 0:
         a_transaction_partitions = None
     else:
-        a_transaction_partitions = []
-        append_a = a_transaction_partitions.append
-        for _ in range(count_a):
+        list_a_transaction_partitions: list[PartitionsSchema] = []
+        append_a_transaction_partitions = list_a_transaction_partitions.append
+        for _ in range(count_a_transaction_partitions):
             b_topic, pos = read_text(buf, pos)
-            count_b, pos = read_count(buf, pos)
-            if count_b < 0:
+            count_b_partition_ids, pos = read_count(buf, pos)
+            if count_b_partition_ids < 0:
                 raise refuse_null("partition_ids", pos)
-            b_partition_ids, pos = read_numbers(buf, pos, count_b, "i", 4)
-            element = PartitionsSchema(b_topic, b_partition_ids)
-            append_a(element)
+            b_partition_ids, pos = read_numbers(buf, pos, count_b_partition_ids, "i", 4)
+            append_a_transaction_partitions(PartitionsSchema(b_topic, b_partition_ids))
+        a_transaction_partitions = list_a_transaction_partitions
     a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms = _qq.unpack_from(buf, pos)
     pos += 16
-    value = TransactionLogValue(a_producer_id, -1, -1, a_producer_epoch, -1, a_transaction_timeout_ms, a_transaction_status, a_transaction_partitions, a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, 0)
-    return value, pos
+    return TransactionLogValue(a_producer_id, -1, -1, a_producer_epoch, -1, a_transaction_timeout_ms, a_transaction_status, a_transaction_partitions, a_transaction_last_update_timestamp_ms, a_transaction_start_timestamp_ms, 0), pos
 
 
 def _write_plain(value: TransactionLogValue, out: bytearray, version: int) -> None:
@@ -231,15 +249,15 @@ def _write_plain(value: TransactionLogValue, out: bytearray, version: int) -> No
     if value.client_transaction_version != 0:
         raise absent("client_transaction_version", version)
     out += _qhib.pack(value.producer_id, value.producer_epoch, value.transaction_timeout_ms, value.transaction_status)
-    value_a = value.transaction_partitions
-    if value_a is None:
+    a_transaction_partitions = value.transaction_partitions
+    if a_transaction_partitions is None:
         out += b"\xff\xff\xff\xff"
     else:
-        out += _i.pack(len(value_a))
-        for item_b in value_a:
-            value_b = item_b.topic
-            write_text(out, value_b)
-            value_b = item_b.partition_ids
-            out += _i.pack(len(value_b))
-            write_numbers(out, value_b, "i")
+        out += _i.pack(len(a_transaction_partitions))
+        for item_a_transaction_partitions in a_transaction_partitions:
+            b_topic = item_a_transaction_partitions.topic
+            write_text(out, b_topic)
+            b_partition_ids = item_a_transaction_partitions.partition_ids
+            out += _i.pack(len(b_partition_ids))
+            write_numbers(out, b_partition_ids, "i")
     out += _qq.pack(value.transaction_last_update_timestamp_ms, value.transaction_start_timestamp_ms)

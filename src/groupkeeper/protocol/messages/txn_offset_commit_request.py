@@ -11,6 +11,7 @@ from groupkeeper.protocol.primitives import (
     read_compact_count,
     read_compact_text,
     read_count,
+    read_nullable_text,
     read_text,
     refuse_null,
     skip_tags,
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_h = Struct(">h")
 _i = Struct(">i")
 _iq = Struct(">iq")
 _iqi = Struct(">iqi")
+_iqiB = Struct(">iqiB")
 _qh = Struct(">qh")
 _qhi = Struct(">qhi")
+_qhiB = Struct(">qhiB")
 
 
 class TxnOffsetCommitRequestPartition(Message):
@@ -103,101 +105,121 @@ class TxnOffsetCommitRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitRequest, int]:
+    a_group_instance_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_transactional_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_transactional_id = ""
+        pos += 1
     else:
         a_transactional_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    a_producer_id, a_producer_epoch, a_generation_id = _qhi.unpack_from(buf, pos)
-    pos += 14
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_member_id = buf[pos + 1 : end].decode()
+    a_producer_id, a_producer_epoch, a_generation_id, size = _qhiB.unpack_from(buf, pos)
+    pos += 15
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_member_id = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_member_id = ""
     else:
-        a_member_id, pos = read_compact_text(buf, pos)
+        a_member_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_instance_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_instance_id = ""
+        pos += 1
     elif size == 0:
         a_group_instance_id = None
         pos += 1
     else:
         a_group_instance_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TxnOffsetCommitRequestTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_committed_offset, c_committed_leader_epoch = _iqi.unpack_from(buf, pos)
-            pos += 16
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                c_committed_metadata = buf[pos + 1 : end].decode()
+        list_b_partitions: list[TxnOffsetCommitRequestPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_committed_metadata: str | None
+            c_partition_index, c_committed_offset, c_committed_leader_epoch, size = _iqiB.unpack_from(buf, pos)
+            pos += 17
+            if 1 < size < 128:
+                end = pos + size - 1
+                c_committed_metadata = buf[pos : end].decode()
                 pos = end
+            elif size == 1:
+                c_committed_metadata = ""
             elif size == 0:
                 c_committed_metadata = None
-                pos += 1
             else:
-                c_committed_metadata, pos = read_compact_text(buf, pos)
+                c_committed_metadata, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = TxnOffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata)
-            append_b(element)
+            append_b_partitions(TxnOffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TxnOffsetCommitRequestTopic(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(TxnOffsetCommitRequestTopic(b_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = TxnOffsetCommitRequest(a_transactional_id, a_group_id, a_producer_id, a_producer_epoch, a_generation_id, a_member_id, a_group_instance_id, a_topics)
-    return value, pos
+    return TxnOffsetCommitRequest(a_transactional_id, a_group_id, a_producer_id, a_producer_epoch, a_generation_id, a_member_id, a_group_instance_id, a_topics), pos
 
 
 def _write_flexible(value: TxnOffsetCommitRequest, out: bytearray, version: int) -> None:
-    value_a = value.transactional_id
-    encoded = value_a.encode()
+    a_transactional_id = value.transactional_id
+    encoded = a_transactional_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
@@ -205,45 +227,53 @@ def _write_flexible(value: TxnOffsetCommitRequest, out: bytearray, version: int)
         out += varint(size)
     out += encoded
     out += _qhi.pack(value.producer_id, value.producer_epoch, value.generation_id)
-    value_a = value.member_id
-    encoded = value_a.encode()
+    a_member_id = value.member_id
+    encoded = a_member_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.group_instance_id
-    if value_a is None:
+    a_group_instance_id = value.group_instance_id
+    if a_group_instance_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_group_instance_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iqi.pack(item_c.partition_index, item_c.committed_offset, item_c.committed_leader_epoch)
-            value_c = item_c.committed_metadata
-            if value_c is None:
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iqi.pack(item_b_partitions.partition_index, item_b_partitions.committed_offset, item_b_partitions.committed_leader_epoch)
+            c_committed_metadata = item_b_partitions.committed_metadata
+            if c_committed_metadata is None:
                 out.append(0)
             else:
-                encoded = value_c.encode()
+                encoded = c_committed_metadata.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)
@@ -260,19 +290,20 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitRequ
     a_group_id, pos = read_text(buf, pos)
     a_producer_id, a_producer_epoch = _qh.unpack_from(buf, pos)
     pos += 10
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TxnOffsetCommitRequestTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[TxnOffsetCommitRequestPartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
+            c_committed_metadata: str | None
             c_partition_index, c_committed_offset = _iq.unpack_from(buf, pos)
             pos += 12
             if version >= 2:
@@ -280,17 +311,12 @@ def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitRequ
                 pos += 4
             else:
                 c_committed_leader_epoch = -1
-            if _h.unpack_from(buf, pos)[0] == -1:
-                c_committed_metadata = None
-                pos += 2
-            else:
-                c_committed_metadata, pos = read_text(buf, pos)
-            element = TxnOffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata)
-            append_b(element)
-        element = TxnOffsetCommitRequestTopic(b_name, b_partitions)
-        append_a(element)
-    value = TxnOffsetCommitRequest(a_transactional_id, a_group_id, a_producer_id, a_producer_epoch, -1, "", None, a_topics)
-    return value, pos
+            c_committed_metadata, pos = read_nullable_text(buf, pos)
+            append_b_partitions(TxnOffsetCommitRequestPartition(c_partition_index, c_committed_offset, c_committed_leader_epoch, c_committed_metadata))
+        b_partitions = list_b_partitions
+        append_a_topics(TxnOffsetCommitRequestTopic(b_name, b_partitions))
+    a_topics = list_a_topics
+    return TxnOffsetCommitRequest(a_transactional_id, a_group_id, a_producer_id, a_producer_epoch, -1, "", None, a_topics), pos
 
 
 def _write_plain(value: TxnOffsetCommitRequest, out: bytearray, version: int) -> None:
@@ -300,24 +326,24 @@ def _write_plain(value: TxnOffsetCommitRequest, out: bytearray, version: int) ->
         raise absent("member_id", version)
     if value.group_instance_id is not None:
         raise absent("group_instance_id", version)
-    value_a = value.transactional_id
-    write_text(out, value_a)
-    value_a = value.group_id
-    write_text(out, value_a)
+    a_transactional_id = value.transactional_id
+    write_text(out, a_transactional_id)
+    a_group_id = value.group_id
+    write_text(out, a_group_id)
     out += _qh.pack(value.producer_id, value.producer_epoch)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _iq.pack(item_c.partition_index, item_c.committed_offset)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _iq.pack(item_b_partitions.partition_index, item_b_partitions.committed_offset)
             if version >= 2:
-                out += _i.pack(item_c.committed_leader_epoch)
-            value_c = item_c.committed_metadata
-            if value_c is None:
+                out += _i.pack(item_b_partitions.committed_leader_epoch)
+            c_committed_metadata = item_b_partitions.committed_metadata
+            if c_committed_metadata is None:
                 out += b"\xff\xff"
             else:
-                write_text(out, value_c)
+                write_text(out, c_committed_metadata)

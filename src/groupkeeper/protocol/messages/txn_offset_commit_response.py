@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
 
 
@@ -83,66 +85,78 @@ class TxnOffsetCommitResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitResponse, int]:
-    (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_throttle_time_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TxnOffsetCommitResponseTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_name = ""
+            pos += 1
         else:
             b_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
-            pos += 6
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = TxnOffsetCommitResponsePartition(c_partition_index, c_error_code)
-            append_b(element)
+        list_b_partitions: list[TxnOffsetCommitResponsePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_error_code, size = _ihB.unpack_from(buf, pos)
+            pos += 7
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(TxnOffsetCommitResponsePartition(c_partition_index, c_error_code))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TxnOffsetCommitResponseTopic(b_name, b_partitions)
-        append_a(element)
+        append_a_topics(TxnOffsetCommitResponseTopic(b_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = TxnOffsetCommitResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+    return TxnOffsetCommitResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_flexible(value: TxnOffsetCommitResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        encoded = b_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ihx.pack(item_c.partition_index, item_c.error_code)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ihx.pack(item_b_partitions.partition_index, item_b_partitions.error_code)
         out.append(0)
     out.append(0)
 
@@ -150,37 +164,36 @@ def _write_flexible(value: TxnOffsetCommitResponse, out: bytearray, version: int
 def _read_plain(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitResponse, int]:
     (a_throttle_time_ms,) = _i.unpack_from(buf, pos)
     pos += 4
-    count_a, pos = read_count(buf, pos)
-    if count_a < 0:
+    count_a_topics, pos = read_count(buf, pos)
+    if count_a_topics < 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TxnOffsetCommitResponseTopic] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(count_a_topics):
         b_name, pos = read_text(buf, pos)
-        count_b, pos = read_count(buf, pos)
-        if count_b < 0:
+        count_b_partitions, pos = read_count(buf, pos)
+        if count_b_partitions < 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[TxnOffsetCommitResponsePartition] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(count_b_partitions):
             c_partition_index, c_error_code = _ih.unpack_from(buf, pos)
             pos += 6
-            element = TxnOffsetCommitResponsePartition(c_partition_index, c_error_code)
-            append_b(element)
-        element = TxnOffsetCommitResponseTopic(b_name, b_partitions)
-        append_a(element)
-    value = TxnOffsetCommitResponse(a_throttle_time_ms, a_topics)
-    return value, pos
+            append_b_partitions(TxnOffsetCommitResponsePartition(c_partition_index, c_error_code))
+        b_partitions = list_b_partitions
+        append_a_topics(TxnOffsetCommitResponseTopic(b_name, b_partitions))
+    a_topics = list_a_topics
+    return TxnOffsetCommitResponse(a_throttle_time_ms, a_topics), pos
 
 
 def _write_plain(value: TxnOffsetCommitResponse, out: bytearray, version: int) -> None:
     out += _i.pack(value.throttle_time_ms)
-    value_a = value.topics
-    out += _i.pack(len(value_a))
-    for item_b in value_a:
-        value_b = item_b.name
-        write_text(out, value_b)
-        value_b = item_b.partitions
-        out += _i.pack(len(value_b))
-        for item_c in value_b:
-            out += _ih.pack(item_c.partition_index, item_c.error_code)
+    a_topics = value.topics
+    out += _i.pack(len(a_topics))
+    for item_a_topics in a_topics:
+        b_name = item_a_topics.name
+        write_text(out, b_name)
+        b_partitions = item_a_topics.partitions
+        out += _i.pack(len(b_partitions))
+        for item_b_partitions in b_partitions:
+            out += _ih.pack(item_b_partitions.partition_index, item_b_partitions.error_code)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_i = Struct(">i")
+_iB = Struct(">iB")
 _ix = Struct(">ix")
 
 
@@ -42,14 +42,11 @@ class UnregisterBrokerRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UnregisterBrokerRequest, int]:
-    (a_broker_id,) = _i.unpack_from(buf, pos)
-    pos += 4
-    if buf[pos]:
-        pos = skip_tags(buf, pos)
-    else:
-        pos += 1
-    value = UnregisterBrokerRequest(a_broker_id)
-    return value, pos
+    a_broker_id, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size:
+        pos = skip_tags(buf, pos - 1)
+    return UnregisterBrokerRequest(a_broker_id), pos
 
 
 def _write_flexible(value: UnregisterBrokerRequest, out: bytearray, version: int) -> None:

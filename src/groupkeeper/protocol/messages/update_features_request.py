@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _b = Struct(">b")
 _h = Struct(">h")
 _i = Struct(">i")
+_iB = Struct(">iB")
 _t = Struct(">?")
 
 
@@ -71,19 +72,23 @@ class UpdateFeaturesRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRequest, int]:
-    (a_timeout_ms,) = _i.unpack_from(buf, pos)
-    pos += 4
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_timeout_ms, size = _iB.unpack_from(buf, pos)
+    pos += 5
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("feature_updates", pos)
-    a_feature_updates = []
-    append_a = a_feature_updates.append
-    for _ in range(count_a):
+    list_a_feature_updates: list[FeatureUpdateKey] = []
+    append_a_feature_updates = list_a_feature_updates.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_feature = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_feature = ""
+            pos += 1
         else:
             b_feature, pos = read_compact_text(buf, pos)
         (b_max_version_level,) = _h.unpack_from(buf, pos)
@@ -102,8 +107,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRe
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = FeatureUpdateKey(b_feature, b_max_version_level, b_allow_downgrade, b_upgrade_type)
-        append_a(element)
+        append_a_feature_updates(FeatureUpdateKey(b_feature, b_max_version_level, b_allow_downgrade, b_upgrade_type))
+    a_feature_updates = list_a_feature_updates
     if version >= 1:
         a_validate_only = buf[pos] != 0
         pos += 1
@@ -113,34 +118,37 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRe
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = UpdateFeaturesRequest(a_timeout_ms, a_feature_updates, a_validate_only)
-    return value, pos
+    return UpdateFeaturesRequest(a_timeout_ms, a_feature_updates, a_validate_only), pos
 
 
 def _write_flexible(value: UpdateFeaturesRequest, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.validate_only:
         raise absent("validate_only", version)
     out += _i.pack(value.timeout_ms)
-    value_a = value.feature_updates
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        if not (version <= 0) and item_b.allow_downgrade:
+    a_feature_updates = value.feature_updates
+    size = len(a_feature_updates) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_feature_updates in a_feature_updates:
+        if not (version <= 0) and item_a_feature_updates.allow_downgrade:
             raise absent("allow_downgrade", version)
-        if not (version >= 1) and item_b.upgrade_type != 1:
+        if not (version >= 1) and item_a_feature_updates.upgrade_type != 1:
             raise absent("upgrade_type", version)
-        value_b = item_b.feature
-        encoded = value_b.encode()
+        b_feature = item_a_feature_updates.feature
+        encoded = b_feature.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        out += _h.pack(item_b.max_version_level)
+        out += _h.pack(item_a_feature_updates.max_version_level)
         if version <= 0:
-            out += _t.pack(item_b.allow_downgrade)
+            out += _t.pack(item_a_feature_updates.allow_downgrade)
         if version >= 1:
-            out += _b.pack(item_b.upgrade_type)
+            out += _b.pack(item_a_feature_updates.upgrade_type)
         out.append(0)
     if version >= 1:
         out += _t.pack(value.validate_only)

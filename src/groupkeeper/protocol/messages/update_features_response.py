@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
 _h = Struct(">h")
+_hB = Struct(">hB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 
 
 class UpdatableFeatureResult(Message):
@@ -68,67 +70,75 @@ class UpdateFeaturesResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
-    size = buf[pos]
-    if 0 < size < 128:
-        end = pos + size
-        a_error_message = buf[pos + 1 : end].decode()
+    a_error_message: str | None
+    a_results: Sequence[UpdatableFeatureResult]
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    if 1 < size < 128:
+        end = pos + size - 1
+        a_error_message = buf[pos : end].decode()
         pos = end
+    elif size == 1:
+        a_error_message = ""
     elif size == 0:
         a_error_message = None
-        pos += 1
     else:
-        a_error_message, pos = read_compact_text(buf, pos)
+        a_error_message, pos = read_compact_text(buf, pos - 1)
     if version <= 1:
-        count_a, pos = read_compact_count(buf, pos)
-        if count_a < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("results", pos)
-        a_results = []
-        append_a = a_results.append
-        for _ in range(count_a):
+        list_a_results: list[UpdatableFeatureResult] = []
+        append_a_results = list_a_results.append
+        for _ in range(size - 1):
+            b_error_message: str | None
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 b_feature = buf[pos + 1 : end].decode()
                 pos = end
-            else:
-                b_feature, pos = read_compact_text(buf, pos)
-            (b_error_code,) = _h.unpack_from(buf, pos)
-            pos += 2
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                b_error_message = buf[pos + 1 : end].decode()
-                pos = end
-            elif size == 0:
-                b_error_message = None
+            elif size == 1:
+                b_feature = ""
                 pos += 1
             else:
-                b_error_message, pos = read_compact_text(buf, pos)
+                b_feature, pos = read_compact_text(buf, pos)
+            b_error_code, size = _hB.unpack_from(buf, pos)
+            pos += 3
+            if 1 < size < 128:
+                end = pos + size - 1
+                b_error_message = buf[pos : end].decode()
+                pos = end
+            elif size == 1:
+                b_error_message = ""
+            elif size == 0:
+                b_error_message = None
+            else:
+                b_error_message, pos = read_compact_text(buf, pos - 1)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = UpdatableFeatureResult(b_feature, b_error_code, b_error_message)
-            append_a(element)
+            append_a_results(UpdatableFeatureResult(b_feature, b_error_code, b_error_message))
+        a_results = list_a_results
     else:
         a_results = ()
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = UpdateFeaturesResponse(a_throttle_time_ms, a_error_code, a_error_message, a_results)
-    return value, pos
+    return UpdateFeaturesResponse(a_throttle_time_ms, a_error_code, a_error_message, a_results), pos
 
 
 def _write_flexible(value: UpdateFeaturesResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    value_a = value.error_message
-    if value_a is None:
+    a_error_message = value.error_message
+    if a_error_message is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_error_message.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -136,23 +146,27 @@ def _write_flexible(value: UpdateFeaturesResponse, out: bytearray, version: int)
             out += varint(size)
         out += encoded
     if version <= 1:
-        value_a = value.results
-        out += varint(len(value_a) + 1)
-        for item_b in value_a:
-            value_b = item_b.feature
-            encoded = value_b.encode()
+        a_results = value.results
+        size = len(a_results) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_a_results in a_results:
+            b_feature = item_a_results.feature
+            encoded = b_feature.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _h.pack(item_b.error_code)
-            value_b = item_b.error_message
-            if value_b is None:
+            out += _h.pack(item_a_results.error_code)
+            b_error_message = item_a_results.error_message
+            if b_error_message is None:
                 out.append(0)
             else:
-                encoded = value_b.encode()
+                encoded = b_error_message.encode()
                 size = len(encoded) + 1
                 if size < 128:
                     out.append(size)

@@ -19,9 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Self
 
-_i = Struct(">i")
+_iB = Struct(">iB")
 _ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ii = Struct(">ii")
+_iiB = Struct(">iiB")
 _ix = Struct(">ix")
 
 
@@ -70,55 +72,55 @@ class UpdateRaftVoterResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterResponse, int]:
-    a_throttle_time_ms, a_error_code = _ih.unpack_from(buf, pos)
-    pos += 6
+    a_throttle_time_ms, a_error_code, size = _ihB.unpack_from(buf, pos)
+    pos += 7
+    a_current_leader: CurrentLeader
     a_current_leader = CurrentLeader()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0:
-            b_leader_id, b_leader_epoch = _ii.unpack_from(buf, pos)
-            pos += 8
-            size = buf[pos]
-            if 0 < size < 128:
-                end = pos + size
-                b_host = buf[pos + 1 : end].decode()
-                pos = end
+    if size:
+        tags_a, pos = read_tag_count(buf, pos - 1)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0:
+                b_leader_id, b_leader_epoch, size = _iiB.unpack_from(buf, pos)
+                pos += 9
+                if 1 < size < 128:
+                    end = pos + size - 1
+                    b_host = buf[pos : end].decode()
+                    pos = end
+                elif size == 1:
+                    b_host = ""
+                else:
+                    b_host, pos = read_compact_text(buf, pos - 1)
+                b_port, size = _iB.unpack_from(buf, pos)
+                pos += 5
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                a_current_leader = CurrentLeader(b_leader_id, b_leader_epoch, b_host, b_port)
             else:
-                b_host, pos = read_compact_text(buf, pos)
-            (b_port,) = _i.unpack_from(buf, pos)
-            pos += 4
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            a_current_leader = CurrentLeader(b_leader_id, b_leader_epoch, b_host, b_port)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = UpdateRaftVoterResponse(a_throttle_time_ms, a_error_code, a_current_leader)
-    return value, pos
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    return UpdateRaftVoterResponse(a_throttle_time_ms, a_error_code, a_current_leader), pos
 
 
 def _write_flexible(value: UpdateRaftVoterResponse, out: bytearray, version: int) -> None:
     out += _ih.pack(value.throttle_time_ms, value.error_code)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if value.current_leader != CurrentLeader():
         field_a = bytearray()
-        value_a = value.current_leader
-        field_a += _ii.pack(value_a.leader_id, value_a.leader_epoch)
-        value_b = value_a.host
-        encoded = value_b.encode()
+        a_current_leader = value.current_leader
+        field_a += _ii.pack(a_current_leader.leader_id, a_current_leader.leader_epoch)
+        b_host = a_current_leader.host
+        encoded = b_host.encode()
         size = len(encoded) + 1
         if size < 128:
             field_a.append(size)
         else:
             field_a += varint(size)
         field_a += encoded
-        field_a += _ix.pack(value_a.port)
+        field_a += _ix.pack(a_current_leader.port)
         tags_a.append((0, field_a))
     out += varint(len(tags_a))
     for tag_a, field_a in tags_a:

@@ -93,11 +93,15 @@ class VoteRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int]:
+    a_cluster_id: str | None
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_cluster_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_cluster_id = ""
+        pos += 1
     elif size == 0:
         a_cluster_id = None
         pos += 1
@@ -108,25 +112,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
         pos += 4
     else:
         a_voter_id = -1
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
+            pos += 1
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
             c_partition_index, c_replica_epoch, c_replica_id = _iii.unpack_from(buf, pos)
             pos += 12
             if version >= 1:
@@ -146,28 +159,27 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionData(c_partition_index, c_replica_epoch, c_replica_id, c_replica_directory_id, c_voter_directory_id, c_last_offset_epoch, c_last_offset, c_pre_vote)
-            append_b(element)
+            append_b_partitions(PartitionData(c_partition_index, c_replica_epoch, c_replica_id, c_replica_directory_id, c_voter_directory_id, c_last_offset_epoch, c_last_offset, c_pre_vote))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicData(b_topic_name, b_partitions)
-        append_a(element)
+        append_a_topics(TopicData(b_topic_name, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = VoteRequest(a_cluster_id, a_voter_id, a_topics)
-    return value, pos
+    return VoteRequest(a_cluster_id, a_voter_id, a_topics), pos
 
 
 def _write_flexible(value: VoteRequest, out: bytearray, version: int) -> None:
-    value_a = value.cluster_id
-    if value_a is None:
+    a_cluster_id = value.cluster_id
+    if a_cluster_id is None:
         out.append(0)
     else:
-        encoded = value_a.encode()
+        encoded = a_cluster_id.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
@@ -176,28 +188,36 @@ def _write_flexible(value: VoteRequest, out: bytearray, version: int) -> None:
         out += encoded
     if version >= 1:
         out += _i.pack(value.voter_id)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_topic_name = item_a_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            if not (version >= 2) and item_c.pre_vote:
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            if not (version >= 2) and item_b_partitions.pre_vote:
                 raise absent("pre_vote", version)
-            out += _iii.pack(item_c.partition_index, item_c.replica_epoch, item_c.replica_id)
+            out += _iii.pack(item_b_partitions.partition_index, item_b_partitions.replica_epoch, item_b_partitions.replica_id)
             if version >= 1:
-                out += _uu.pack(item_c.replica_directory_id, item_c.voter_directory_id)
-            out += _iq.pack(item_c.last_offset_epoch, item_c.last_offset)
+                out += _uu.pack(item_b_partitions.replica_directory_id, item_b_partitions.voter_directory_id)
+            out += _iq.pack(item_b_partitions.last_offset_epoch, item_b_partitions.last_offset)
             if version >= 2:
-                out += _t.pack(item_c.pre_vote)
+                out += _t.pack(item_b_partitions.pre_vote)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _h = Struct(">h")
+_hB = Struct(">hB")
 _i = Struct(">i")
-_ihiit = Struct(">ihii?")
+_iB = Struct(">iB")
+_ihiitB = Struct(">ihii?B")
 _ihiitx = Struct(">ihii?x")
 
 
@@ -104,115 +106,137 @@ class VoteResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteResponse, int]:
-    (a_error_code,) = _h.unpack_from(buf, pos)
-    pos += 2
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_error_code, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
+    list_a_topics: list[TopicData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
         size = buf[pos]
-        if 0 < size < 128:
+        if 1 < size < 128:
             end = pos + size
             b_topic_name = buf[pos + 1 : end].decode()
             pos = end
+        elif size == 1:
+            b_topic_name = ""
+            pos += 1
         else:
             b_topic_name, pos = read_compact_text(buf, pos)
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
-            c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_vote_granted = _ihiit.unpack_from(buf, pos)
-            pos += 15
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = PartitionData(c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_vote_granted)
-            append_b(element)
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
+            c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_vote_granted, size = _ihiitB.unpack_from(buf, pos)
+            pos += 16
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_partitions(PartitionData(c_partition_index, c_error_code, c_leader_id, c_leader_epoch, c_vote_granted))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = TopicData(b_topic_name, b_partitions)
-        append_a(element)
+        append_a_topics(TopicData(b_topic_name, b_partitions))
+    a_topics = list_a_topics
+    a_node_endpoints: Sequence[NodeEndpoint]
     a_node_endpoints = ()
-    tags_a, pos = read_tag_count(buf, pos)
-    for _ in range(tags_a):
-        tag_a, pos = read_varint(buf, pos)
-        size, pos = read_varint(buf, pos)
-        end_a = pos + size
-        if tag_a == 0 and version >= 1:
-            count_a, pos = read_compact_count(buf, pos)
-            if count_a < 0:
-                raise refuse_null("node_endpoints", pos)
-            a_node_endpoints = []
-            append_a = a_node_endpoints.append
-            for _ in range(count_a):
-                (b_node_id,) = _i.unpack_from(buf, pos)
-                pos += 4
+    if buf[pos]:
+        tags_a, pos = read_tag_count(buf, pos)
+        for _ in range(tags_a):
+            tag_a, pos = read_varint(buf, pos)
+            size, pos = read_varint(buf, pos)
+            end_a = pos + size
+            if tag_a == 0 and version >= 1:
                 size = buf[pos]
-                if 0 < size < 128:
-                    end = pos + size
-                    b_host = buf[pos + 1 : end].decode()
-                    pos = end
-                else:
-                    b_host, pos = read_compact_text(buf, pos)
-                (b_port,) = _H.unpack_from(buf, pos)
-                pos += 2
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = NodeEndpoint(b_node_id, b_host, b_port)
-                append_a(element)
-        else:
-            pos = end_a
-        if pos != end_a:
-            raise refuse_tag(tag_a)
-    value = VoteResponse(a_error_code, a_topics, a_node_endpoints)
-    return value, pos
+                pos += 1
+                if size > 127:
+                    size, pos = read_compact_count(buf, pos - 1)
+                if size == 0:
+                    raise refuse_null("node_endpoints", pos)
+                list_a_node_endpoints: list[NodeEndpoint] = []
+                append_a_node_endpoints = list_a_node_endpoints.append
+                for _ in range(size - 1):
+                    d_node_id, size = _iB.unpack_from(buf, pos)
+                    pos += 5
+                    if 1 < size < 128:
+                        end = pos + size - 1
+                        d_host = buf[pos : end].decode()
+                        pos = end
+                    elif size == 1:
+                        d_host = ""
+                    else:
+                        d_host, pos = read_compact_text(buf, pos - 1)
+                    d_port, size = _HB.unpack_from(buf, pos)
+                    pos += 3
+                    if size:
+                        pos = skip_tags(buf, pos - 1)
+                    append_a_node_endpoints(NodeEndpoint(d_node_id, d_host, d_port))
+                a_node_endpoints = list_a_node_endpoints
+            else:
+                pos = end_a
+            if pos != end_a:
+                raise refuse_tag(tag_a)
+    else:
+        pos += 1
+    return VoteResponse(a_error_code, a_topics, a_node_endpoints), pos
 
 
 def _write_flexible(value: VoteResponse, out: bytearray, version: int) -> None:
     if not (version >= 1) and value.node_endpoints:
         raise absent("node_endpoints", version)
     out += _h.pack(value.error_code)
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        value_b = item_b.topic_name
-        encoded = value_b.encode()
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        b_topic_name = item_a_topics.topic_name
+        encoded = b_topic_name.encode()
         size = len(encoded) + 1
         if size < 128:
             out.append(size)
         else:
             out += varint(size)
         out += encoded
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _ihiitx.pack(item_c.partition_index, item_c.error_code, item_c.leader_id, item_c.leader_epoch, item_c.vote_granted)
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _ihiitx.pack(item_b_partitions.partition_index, item_b_partitions.error_code, item_b_partitions.leader_id, item_b_partitions.leader_epoch, item_b_partitions.vote_granted)
         out.append(0)
-    tags_a = []
+    tags_a: list[tuple[int, bytearray]] = []
     if version >= 1 and value.node_endpoints:
         field_a = bytearray()
-        value_a = value.node_endpoints
-        field_a += varint(len(value_a) + 1)
-        for item_b in value_a:
-            field_a += _i.pack(item_b.node_id)
-            value_b = item_b.host
-            encoded = value_b.encode()
+        a_node_endpoints = value.node_endpoints
+        size = len(a_node_endpoints) + 1
+        if size < 128:
+            field_a.append(size)
+        else:
+            field_a += varint(size)
+        for item_a_node_endpoints in a_node_endpoints:
+            field_a += _i.pack(item_a_node_endpoints.node_id)
+            d_host = item_a_node_endpoints.host
+            encoded = d_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 field_a.append(size)
             else:
                 field_a += varint(size)
             field_a += encoded
-            field_a += _Hx.pack(item_b.port)
+            field_a += _Hx.pack(item_a_node_endpoints.port)
         tags_a.append((0, field_a))
     out += varint(len(tags_a))
     for tag_a, field_a in tags_a:

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_H = Struct(">H")
+_HB = Struct(">HB")
 _Hx = Struct(">Hx")
 _h = Struct(">h")
-_hh = Struct(">hh")
+_hB = Struct(">hB")
+_hhB = Struct(">hhB")
 _hhx = Struct(">hhx")
 _iu = Struct(">i16s")
+_iuB = Struct(">i16sB")
 
 
 class Endpoint(Message):
@@ -96,92 +98,103 @@ class VotersRecord(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VotersRecord, int]:
-    (a_version,) = _h.unpack_from(buf, pos)
-    pos += 2
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    a_version, size = _hB.unpack_from(buf, pos)
+    pos += 3
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("voters", pos)
-    a_voters = []
-    append_a = a_voters.append
-    for _ in range(count_a):
-        b_voter_id, b_voter_directory_id = _iu.unpack_from(buf, pos)
-        pos += 20
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_voters: list[Voter] = []
+    append_a_voters = list_a_voters.append
+    for _ in range(size - 1):
+        b_voter_id, b_voter_directory_id, size = _iuB.unpack_from(buf, pos)
+        pos += 21
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("endpoints", pos)
-        b_endpoints = []
-        append_b = b_endpoints.append
-        for _ in range(count_b):
+        list_b_endpoints: list[Endpoint] = []
+        append_b_endpoints = list_b_endpoints.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_host = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_host = ""
+                pos += 1
             else:
                 c_host, pos = read_compact_text(buf, pos)
-            (c_port,) = _H.unpack_from(buf, pos)
-            pos += 2
-            if buf[pos]:
-                pos = skip_tags(buf, pos)
-            else:
-                pos += 1
-            element = Endpoint(c_name, c_host, c_port)
-            append_b(element)
-        c_min_supported_version, c_max_supported_version = _hh.unpack_from(buf, pos)
-        pos += 4
+            c_port, size = _HB.unpack_from(buf, pos)
+            pos += 3
+            if size:
+                pos = skip_tags(buf, pos - 1)
+            append_b_endpoints(Endpoint(c_name, c_host, c_port))
+        b_endpoints = list_b_endpoints
+        d_min_supported_version, d_max_supported_version, size = _hhB.unpack_from(buf, pos)
+        pos += 5
+        if size:
+            pos = skip_tags(buf, pos - 1)
+        b_kraft_version_feature = KRaftVersionFeature(d_min_supported_version, d_max_supported_version)
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        b_kraft_version_feature = KRaftVersionFeature(c_min_supported_version, c_max_supported_version)
-        if buf[pos]:
-            pos = skip_tags(buf, pos)
-        else:
-            pos += 1
-        element = Voter(b_voter_id, b_voter_directory_id, b_endpoints, b_kraft_version_feature)
-        append_a(element)
+        append_a_voters(Voter(b_voter_id, b_voter_directory_id, b_endpoints, b_kraft_version_feature))
+    a_voters = list_a_voters
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = VotersRecord(a_version, a_voters)
-    return value, pos
+    return VotersRecord(a_version, a_voters), pos
 
 
 def _write_flexible(value: VotersRecord, out: bytearray, version: int) -> None:
     out += _h.pack(value.version)
-    value_a = value.voters
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _iu.pack(item_b.voter_id, item_b.voter_directory_id)
-        value_b = item_b.endpoints
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+    a_voters = value.voters
+    size = len(a_voters) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_voters in a_voters:
+        out += _iu.pack(item_a_voters.voter_id, item_a_voters.voter_directory_id)
+        b_endpoints = item_a_voters.endpoints
+        size = len(b_endpoints) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_endpoints in b_endpoints:
+            c_name = item_b_endpoints.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.host
-            encoded = value_c.encode()
+            c_host = item_b_endpoints.host
+            encoded = c_host.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            out += _Hx.pack(item_c.port)
-        value_b = item_b.kraft_version_feature
-        out += _hhx.pack(value_b.min_supported_version, value_b.max_supported_version)
+            out += _Hx.pack(item_b_endpoints.port)
+        b_kraft_version_feature = item_a_voters.kraft_version_feature
+        out += _hhx.pack(b_kraft_version_feature.min_supported_version, b_kraft_version_feature.max_supported_version)
         out.append(0)
     out.append(0)

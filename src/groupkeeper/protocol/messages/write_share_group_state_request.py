@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 _i = Struct(">i")
 _iiiq = Struct(">iiiq")
-_qqbh = Struct(">qqbh")
+_qqbhB = Struct(">qqbhB")
 _qqbhx = Struct(">qqbhx")
+_uB = Struct(">16sB")
 
 
 class StateBatch(Message):
@@ -102,26 +103,33 @@ class WriteShareGroupStateRequest(RootMessage):
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteShareGroupStateRequest, int]:
     size = buf[pos]
-    if 0 < size < 128:
+    if 1 < size < 128:
         end = pos + size
         a_group_id = buf[pos + 1 : end].decode()
         pos = end
+    elif size == 1:
+        a_group_id = ""
+        pos += 1
     else:
         a_group_id, pos = read_compact_text(buf, pos)
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("topics", pos)
-    a_topics = []
-    append_a = a_topics.append
-    for _ in range(count_a):
-        b_topic_id = buf[pos : pos + 16]
-        pos += 16
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_topics: list[WriteStateData] = []
+    append_a_topics = list_a_topics.append
+    for _ in range(size - 1):
+        b_topic_id, size = _uB.unpack_from(buf, pos)
+        pos += 17
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("partitions", pos)
-        b_partitions = []
-        append_b = b_partitions.append
-        for _ in range(count_b):
+        list_b_partitions: list[PartitionData] = []
+        append_b_partitions = list_b_partitions.append
+        for _ in range(size - 1):
             c_partition, c_state_epoch, c_leader_epoch, c_start_offset = _iiiq.unpack_from(buf, pos)
             pos += 20
             if version >= 1:
@@ -129,63 +137,75 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteShareGroupS
                 pos += 4
             else:
                 c_delivery_complete_count = -1
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("state_batches", pos)
-            c_state_batches = []
-            append_c = c_state_batches.append
-            for _ in range(count_c):
-                d_first_offset, d_last_offset, d_delivery_state, d_delivery_count = _qqbh.unpack_from(buf, pos)
-                pos += 19
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = StateBatch(d_first_offset, d_last_offset, d_delivery_state, d_delivery_count)
-                append_c(element)
+            list_c_state_batches: list[StateBatch] = []
+            append_c_state_batches = list_c_state_batches.append
+            for _ in range(size - 1):
+                d_first_offset, d_last_offset, d_delivery_state, d_delivery_count, size = _qqbhB.unpack_from(buf, pos)
+                pos += 20
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_state_batches(StateBatch(d_first_offset, d_last_offset, d_delivery_state, d_delivery_count))
+            c_state_batches = list_c_state_batches
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = PartitionData(c_partition, c_state_epoch, c_leader_epoch, c_start_offset, c_delivery_complete_count, c_state_batches)
-            append_b(element)
+            append_b_partitions(PartitionData(c_partition, c_state_epoch, c_leader_epoch, c_start_offset, c_delivery_complete_count, c_state_batches))
+        b_partitions = list_b_partitions
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = WriteStateData(b_topic_id, b_partitions)
-        append_a(element)
+        append_a_topics(WriteStateData(b_topic_id, b_partitions))
+    a_topics = list_a_topics
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = WriteShareGroupStateRequest(a_group_id, a_topics)
-    return value, pos
+    return WriteShareGroupStateRequest(a_group_id, a_topics), pos
 
 
 def _write_flexible(value: WriteShareGroupStateRequest, out: bytearray, version: int) -> None:
-    value_a = value.group_id
-    encoded = value_a.encode()
+    a_group_id = value.group_id
+    encoded = a_group_id.encode()
     size = len(encoded) + 1
     if size < 128:
         out.append(size)
     else:
         out += varint(size)
     out += encoded
-    value_a = value.topics
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += item_b.topic_id
-        value_b = item_b.partitions
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            out += _iiiq.pack(item_c.partition, item_c.state_epoch, item_c.leader_epoch, item_c.start_offset)
+    a_topics = value.topics
+    size = len(a_topics) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_topics in a_topics:
+        out += item_a_topics.topic_id
+        b_partitions = item_a_topics.partitions
+        size = len(b_partitions) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_partitions in b_partitions:
+            out += _iiiq.pack(item_b_partitions.partition, item_b_partitions.state_epoch, item_b_partitions.leader_epoch, item_b_partitions.start_offset)
             if version >= 1:
-                out += _i.pack(item_c.delivery_complete_count)
-            value_c = item_c.state_batches
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _qqbhx.pack(item_d.first_offset, item_d.last_offset, item_d.delivery_state, item_d.delivery_count)
+                out += _i.pack(item_b_partitions.delivery_complete_count)
+            c_state_batches = item_b_partitions.state_batches
+            size = len(c_state_batches) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_state_batches in c_state_batches:
+                out += _qqbhx.pack(item_c_state_batches.first_offset, item_c_state_batches.last_offset, item_c_state_batches.delivery_state, item_c_state_batches.delivery_count)
             out.append(0)
         out.append(0)
     out.append(0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _b = Struct(">b")
 _i = Struct(">i")
 _qht = Struct(">qh?")
+_qhtB = Struct(">qh?B")
 
 
 class WritableTxnMarkerTopic(Message):
@@ -83,37 +84,47 @@ class WriteTxnMarkersRequest(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersRequest, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("markers", pos)
-    a_markers = []
-    append_a = a_markers.append
-    for _ in range(count_a):
-        b_producer_id, b_producer_epoch, b_transaction_result = _qht.unpack_from(buf, pos)
-        pos += 11
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_markers: list[WritableTxnMarker] = []
+    append_a_markers = list_a_markers.append
+    for _ in range(size - 1):
+        b_producer_id, b_producer_epoch, b_transaction_result, size = _qhtB.unpack_from(buf, pos)
+        pos += 12
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[WritableTxnMarkerTopic] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partition_indexes", pos)
-            c_partition_indexes, pos = read_numbers(buf, pos, count_c, "i", 4)
+            c_partition_indexes, pos = read_numbers(buf, pos, size - 1, "i", 4)
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = WritableTxnMarkerTopic(c_name, c_partition_indexes)
-            append_b(element)
+            append_b_topics(WritableTxnMarkerTopic(c_name, c_partition_indexes))
+        b_topics = list_b_topics
         (b_coordinator_epoch,) = _i.unpack_from(buf, pos)
         pos += 4
         if version >= 2:
@@ -125,38 +136,49 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = WritableTxnMarker(b_producer_id, b_producer_epoch, b_transaction_result, b_topics, b_coordinator_epoch, b_transaction_version)
-        append_a(element)
+        append_a_markers(WritableTxnMarker(b_producer_id, b_producer_epoch, b_transaction_result, b_topics, b_coordinator_epoch, b_transaction_version))
+    a_markers = list_a_markers
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = WriteTxnMarkersRequest(a_markers)
-    return value, pos
+    return WriteTxnMarkersRequest(a_markers), pos
 
 
 def _write_flexible(value: WriteTxnMarkersRequest, out: bytearray, version: int) -> None:
-    value_a = value.markers
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _qht.pack(item_b.producer_id, item_b.producer_epoch, item_b.transaction_result)
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+    a_markers = value.markers
+    size = len(a_markers) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_markers in a_markers:
+        out += _qht.pack(item_a_markers.producer_id, item_a_markers.producer_epoch, item_a_markers.transaction_result)
+        b_topics = item_a_markers.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            c_name = item_b_topics.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.partition_indexes
-            out += varint(len(value_c) + 1)
-            write_numbers(out, value_c, "i")
+            c_partition_indexes = item_b_topics.partition_indexes
+            size = len(c_partition_indexes) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            write_numbers(out, c_partition_indexes, "i")
             out.append(0)
-        out += _i.pack(item_b.coordinator_epoch)
+        out += _i.pack(item_a_markers.coordinator_epoch)
         if version >= 2:
-            out += _b.pack(item_b.transaction_version)
+            out += _b.pack(item_a_markers.transaction_version)
         out.append(0)
     out.append(0)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, Self
 
-_ih = Struct(">ih")
+_ihB = Struct(">ihB")
 _ihx = Struct(">ihx")
 _q = Struct(">q")
+_qB = Struct(">qB")
 
 
 class WritableTxnMarkerPartitionResult(Message):
@@ -85,81 +86,100 @@ class WriteTxnMarkersResponse(RootMessage):
 
 
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersResponse, int]:
-    count_a, pos = read_compact_count(buf, pos)
-    if count_a < 0:
+    size = buf[pos]
+    pos += 1
+    if size > 127:
+        size, pos = read_compact_count(buf, pos - 1)
+    if size == 0:
         raise refuse_null("markers", pos)
-    a_markers = []
-    append_a = a_markers.append
-    for _ in range(count_a):
-        (b_producer_id,) = _q.unpack_from(buf, pos)
-        pos += 8
-        count_b, pos = read_compact_count(buf, pos)
-        if count_b < 0:
+    list_a_markers: list[WritableTxnMarkerResult] = []
+    append_a_markers = list_a_markers.append
+    for _ in range(size - 1):
+        b_producer_id, size = _qB.unpack_from(buf, pos)
+        pos += 9
+        if size > 127:
+            size, pos = read_compact_count(buf, pos - 1)
+        if size == 0:
             raise refuse_null("topics", pos)
-        b_topics = []
-        append_b = b_topics.append
-        for _ in range(count_b):
+        list_b_topics: list[WritableTxnMarkerTopicResult] = []
+        append_b_topics = list_b_topics.append
+        for _ in range(size - 1):
             size = buf[pos]
-            if 0 < size < 128:
+            if 1 < size < 128:
                 end = pos + size
                 c_name = buf[pos + 1 : end].decode()
                 pos = end
+            elif size == 1:
+                c_name = ""
+                pos += 1
             else:
                 c_name, pos = read_compact_text(buf, pos)
-            count_c, pos = read_compact_count(buf, pos)
-            if count_c < 0:
+            size = buf[pos]
+            pos += 1
+            if size > 127:
+                size, pos = read_compact_count(buf, pos - 1)
+            if size == 0:
                 raise refuse_null("partitions", pos)
-            c_partitions = []
-            append_c = c_partitions.append
-            for _ in range(count_c):
-                d_partition_index, d_error_code = _ih.unpack_from(buf, pos)
-                pos += 6
-                if buf[pos]:
-                    pos = skip_tags(buf, pos)
-                else:
-                    pos += 1
-                element = WritableTxnMarkerPartitionResult(d_partition_index, d_error_code)
-                append_c(element)
+            list_c_partitions: list[WritableTxnMarkerPartitionResult] = []
+            append_c_partitions = list_c_partitions.append
+            for _ in range(size - 1):
+                d_partition_index, d_error_code, size = _ihB.unpack_from(buf, pos)
+                pos += 7
+                if size:
+                    pos = skip_tags(buf, pos - 1)
+                append_c_partitions(WritableTxnMarkerPartitionResult(d_partition_index, d_error_code))
+            c_partitions = list_c_partitions
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            element = WritableTxnMarkerTopicResult(c_name, c_partitions)
-            append_b(element)
+            append_b_topics(WritableTxnMarkerTopicResult(c_name, c_partitions))
+        b_topics = list_b_topics
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
             pos += 1
-        element = WritableTxnMarkerResult(b_producer_id, b_topics)
-        append_a(element)
+        append_a_markers(WritableTxnMarkerResult(b_producer_id, b_topics))
+    a_markers = list_a_markers
     if buf[pos]:
         pos = skip_tags(buf, pos)
     else:
         pos += 1
-    value = WriteTxnMarkersResponse(a_markers)
-    return value, pos
+    return WriteTxnMarkersResponse(a_markers), pos
 
 
 def _write_flexible(value: WriteTxnMarkersResponse, out: bytearray, version: int) -> None:
-    value_a = value.markers
-    out += varint(len(value_a) + 1)
-    for item_b in value_a:
-        out += _q.pack(item_b.producer_id)
-        value_b = item_b.topics
-        out += varint(len(value_b) + 1)
-        for item_c in value_b:
-            value_c = item_c.name
-            encoded = value_c.encode()
+    a_markers = value.markers
+    size = len(a_markers) + 1
+    if size < 128:
+        out.append(size)
+    else:
+        out += varint(size)
+    for item_a_markers in a_markers:
+        out += _q.pack(item_a_markers.producer_id)
+        b_topics = item_a_markers.topics
+        size = len(b_topics) + 1
+        if size < 128:
+            out.append(size)
+        else:
+            out += varint(size)
+        for item_b_topics in b_topics:
+            c_name = item_b_topics.name
+            encoded = c_name.encode()
             size = len(encoded) + 1
             if size < 128:
                 out.append(size)
             else:
                 out += varint(size)
             out += encoded
-            value_c = item_c.partitions
-            out += varint(len(value_c) + 1)
-            for item_d in value_c:
-                out += _ihx.pack(item_d.partition_index, item_d.error_code)
+            c_partitions = item_b_topics.partitions
+            size = len(c_partitions) + 1
+            if size < 128:
+                out.append(size)
+            else:
+                out += varint(size)
+            for item_c_partitions in c_partitions:
+                out += _ihx.pack(item_c_partitions.partition_index, item_c_partitions.error_code)
             out.append(0)
         out.append(0)
     out.append(0)
