@@ -136,8 +136,7 @@ def test_group_with_members_needs_a_common_protocol(
 def test_most_preferred_common_protocol_wins(driver: Driver) -> None:  # GC-07
     offers = [("range", "roundrobin", "own"), ("roundrobin", "range"), ("roundrobin", "range")]
     replies = [
-        driver.join(instance_id=str(number), protocols={name: b"" for name in names})
-        for number, names in enumerate(offers)
+        driver.join(instance_id=str(number), protocols=dict.fromkeys(names, b"")) for number, names in enumerate(offers)
     ]
     driver.advance(2 * INITIAL_DELAY_MS)
     assert {reply.joined.protocol_name for reply in replies} == {"roundrobin"}
