@@ -180,8 +180,8 @@ class PartitionLog:
         replace_file(metadata, f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n")
 
     def advance_start(self, offset: int) -> None:
-        """Makes `offset` the first that may be read; whole segments before it are removed."""
-        self.log_start_offset = offset
+        """Makes `offset` the first that may be read, if it isn't before that; segments wholly before it are removed."""
+        self.log_start_offset = offset = max(offset, self.log_start_offset)
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             segment = self._segments.pop(0)
             segment.close()
@@ -246,12 +246,18 @@ class PartitionLog:
         return None
 
     def max_timestamp(self) -> tuple[int, int] | None:
-        """Timestamp and offset of the first record with the largest timestamp, or None for an empty log."""
+        """Timestamp and offset of the first record with the largest timestamp, or None for an empty log.
+
+        As in Apache Kafka the record may lie before the log start offset, while its segment is still there.
+        """
         self._require_health()
         latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
-        if latest is None or latest.size == 0 or self.log_start_offset == self.log_end_offset:
+        if latest is None or latest.size == 0:
             return None
-        return self._first_record_since(latest.batch_at(latest.max_timestamp_position), latest.max_timestamp)
+        for record in read_records(latest.batch_at(latest.max_timestamp_position)):
+            if record.timestamp == latest.max_timestamp:
+                return record.timestamp, record.offset
+        return None
 
     # ------------------------------------------------------------------ waiting
 

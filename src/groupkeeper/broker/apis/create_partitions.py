@@ -1,0 +1,78 @@
+"""CreatePartitions (37)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groupkeeper.broker.apis.create_topics import check_assignment
+from groupkeeper.protocol.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    KafkaError,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from groupkeeper.protocol.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 37
+VERSIONS = (0, 3)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, CreatePartitionsRequest)
+    occurrences = Counter(topic.name for topic in request.topics)
+    twice = [name for name, count in occurrences.items() if count > 1]
+    results = [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
+    for topic in request.topics:
+        if occurrences[topic.name] == 1:
+            try:
+                _grow(broker, topic, request.validate_only)
+                results.append(CreatePartitionsTopicResult(topic.name))
+            except KafkaError as error:
+                results.append(_refused(topic.name, error))
+    return CreatePartitionsResponse(results=results)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, CreatePartitionsRequest)
+    return CreatePartitionsResponse(results=[_refused(topic.name, error) for topic in request.topics])
+
+
+def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name, error.code, None if error.message == error.text else error.message)
+
+
+def _grow(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool) -> None:
+    topic = broker.topics.get(wanted.name)
+    if topic is None:
+        raise UnknownTopicOrPartition
+    count = len(topic.partitions)
+    if wanted.count == count:
+        raise InvalidPartitions(f"Topic already has {count} partition(s).")
+    if wanted.count < count:
+        raise InvalidPartitions(
+            f"The topic {wanted.name} currently has {count} partition(s); {wanted.count} would not be an increase."
+        )
+    if wanted.assignments is not None:
+        added = wanted.count - count
+        if len(wanted.assignments) != added:
+            raise InvalidReplicaAssignment(
+                f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
+                "were specified."
+            )
+        for assignment in wanted.assignments:
+            check_assignment(assignment.broker_ids, broker.config.node_id)
+    if not validate_only:
+        broker.topics.grow(topic, wanted.count)

@@ -1,0 +1,97 @@
+"""DescribeConfigs (32): settings of topics, groups and the broker, with where they come from."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.described_settings import describe_broker, describe_group, describe_topic
+from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from groupkeeper.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.described_settings import DescribedSetting
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 32
+VERSIONS = (1, 4)
+
+TOPIC = 2
+BROKER = 4
+GROUP = 32
+_TYPES = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeConfigsRequest)
+    results = []
+    for resource in request.resources:
+        try:
+            configs = [_config(one, request) for one in _described(broker, resource) if _is_wanted(one, resource)]
+            results.append(DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
+        except KafkaError as error:
+            results.append(_refused(resource, error))
+    return DescribeConfigsResponse(results=results)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeConfigsRequest)
+    return DescribeConfigsResponse(results=[_refused(resource, error) for resource in request.resources])
+
+
+def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    message = "" if error.message == error.text else error.message
+    return DescribeConfigsResult(error.code, message, resource.resource_type, resource.resource_name)
+
+
+def _described(broker: Broker, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        require_valid_name(name)
+        topic = broker.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition
+        return describe_topic(topic.config, broker.config)
+    if resource.resource_type == BROKER:
+        if name == "":
+            return ()  # settings that were changed for all brokers while they ran: there are none
+        if not name.lstrip("-").isdigit():
+            raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
+        if name != str(broker.config.node_id):
+            raise InvalidRequest(
+                f"Unexpected broker id, expected {broker.config.node_id} or empty string, but received {name}"
+            )
+        return describe_broker(broker.config)
+    if resource.resource_type == GROUP:
+        if not name:
+            raise InvalidRequest("Group name must not be empty")
+        return describe_group(broker.config)
+    raise InvalidRequest
+
+
+def _is_wanted(setting: DescribedSetting, resource: DescribeConfigsResource) -> bool:
+    return resource.configuration_keys is None or setting.name in resource.configuration_keys
+
+
+def _config(setting: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        setting.name,
+        setting.value,
+        setting.is_read_only,
+        setting.source,
+        False,
+        [DescribeConfigsSynonym(*one) for one in setting.synonyms] if request.include_synonyms else [],
+        _TYPES[setting.type],
+        setting.doc if request.include_documentation else None,
+    )

@@ -1,0 +1,18 @@
+"""ListPartitionReassignments (46): with one node there are none."""
+
+from __future__ import annotations
+
+from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 46
+VERSIONS = (0, 0)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    return ListPartitionReassignmentsResponse(error_message=None)

@@ -1,0 +1,65 @@
+"""OffsetForLeaderEpoch (23): where an epoch of a partition's leader ends."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis.list_offsets import check_leader_epoch
+from groupkeeper.broker.topic_log import LEADER_EPOCH
+from groupkeeper.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from groupkeeper.protocol.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 23
+VERSIONS = (2, 4)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    topics = []
+    for wanted in request.topics:
+        parts = []
+        for part in wanted.partitions:
+            try:
+                parts.append(_end(broker.topics.partition(wanted.topic, part.partition), part))
+            except KafkaError as error:
+                parts.append(EpochEndOffset(error.code, part.partition))
+        topics.append(OffsetForLeaderTopicResult(wanted.topic, parts))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic.topic, [EpochEndOffset(error.code, part.partition) for part in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end(log: PartitionLog | None, part: OffsetForLeaderPartition) -> EpochEndOffset:
+    if log is None:
+        raise UnknownTopicOrPartition
+    check_leader_epoch(part.current_leader_epoch)
+    if log.failure is not None:
+        raise KafkaStorageError
+    if part.leader_epoch != LEADER_EPOCH:
+        return EpochEndOffset(0, part.partition)
+    return EpochEndOffset(0, part.partition, LEADER_EPOCH, log.log_end_offset)
