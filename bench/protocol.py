@@ -1,4 +1,4 @@
-"""The codecs: CPU time to encode and decode large answers, beside kio and kafka-python; CPU time to import what listing needs."""
+"""Codecs: CPU time to encode and decode, beside kio and kafka-python, and to import what a listing needs."""
 
 import gc
 import io
@@ -36,6 +36,7 @@ IMPORTS = {
         "from groupkeeper.protocol.messages import list_groups_request, list_groups_response,"
         " metadata_request, metadata_response, api_versions_request, api_versions_response"
     ),
+    "asyncio alone": "import asyncio",
     "client: the admin, and the messages of a listing": (
         "import groupkeeper.client.admin;"
         "from groupkeeper.protocol.messages import list_groups_request, list_groups_response,"
@@ -47,12 +48,8 @@ IMPORTS = {
 def offset_fetch() -> OffsetFetchResponse:
     """1000 groups, each with one topic of 8 partitions."""
     partitions = [OffsetFetchResponsePartitions(i, 1_000_000 + i, 3, "", 0) for i in range(8)]
-    return OffsetFetchResponse(
-        groups=[
-            OffsetFetchResponseGroup(f"group-{i:05}", [OffsetFetchResponseTopics(f"topic-{i % 50}", partitions=partitions)])
-            for i in range(1000)
-        ]
-    )
+    topics = [[OffsetFetchResponseTopics(f"topic-{i}", partitions=partitions)] for i in range(50)]
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(f"group-{i:05}", topics[i % 50]) for i in range(1000)])
 
 
 def list_groups() -> ListGroupsResponse:
@@ -89,7 +86,8 @@ def codecs(message: RootMessage, version: int, title: str, kio_module: str, kafk
     kio_reader, kio_writer = entity_reader(kio_class), entity_writer(kio_class)
     kio_value, _ = kio_reader(body, 0)
     other = kafka_python.decode(body, version=version)
-    other._header = other._min_version = other._max_version = None  # its decoder leaves them out, its encoder needs them
+    for name in ("_header", "_min_version", "_max_version"):
+        setattr(other, name, None)  # its decoder leaves them out, its encoder needs them
 
     def kio_encode() -> bytes:
         out = io.BytesIO()
@@ -164,8 +162,8 @@ def imports() -> None:
         cpu_ms(code)  # compiles the modules where that has not happened yet
         extra = [cpu_ms(code) - cpu_ms("pass") for _ in range(IMPORT_ROUNDS)]
         cost = statistics.median(extra)
-        met = "met" if cost <= IMPORT_TARGET_MS else "NOT met"
-        print(f"import of {title}: {cost:.1f} ms CPU over bare Python, target {IMPORT_TARGET_MS:.0f} ms: {met}")
+        met = f", target {IMPORT_TARGET_MS:.0f} ms: {'met' if cost <= IMPORT_TARGET_MS else 'NOT met'}"
+        print(f"import of {title}: {cost:.1f} ms CPU over bare Python{'' if code == 'import asyncio' else met}")
 
 
 def main() -> None:

@@ -60,8 +60,7 @@ class _Reader:
         return f"{struct.name}({', '.join(self._argument(item, scope, letter) for item in struct.fields)})"
 
     def _declare(self, item: Field, scope: Versions, letter: str) -> None:
-        """The type of a variable that gets values in more than one place; declaring costs nothing when the code runs.
-        """
+        """The type of a variable that gets values in more than one place; declaring it costs nothing at run time."""
         if is_fixed(item) and not self._is_tagged(item, scope):
             return
         several = not item.versions.covers(scope) or bool(item.nullable & scope) or self._is_tagged(item, scope)
@@ -77,8 +76,7 @@ class _Reader:
         return default_value(self.code, item)
 
     def _run(self, items: list[Field], scope: Versions, letter: str, ends: bool) -> bool:
-        """Fields that are present together; neighbours of fixed width are read at once. Whether `size` was read ahead.
-        """
+        """Fields that are present together, neighbours of fixed width at once; whether `size` was read ahead."""
         groups = [(fixed, list(run)) for fixed, run in groupby(items, key=is_fixed)]
         size_is_read = False
         for index, (fixed, group) in enumerate(groups):

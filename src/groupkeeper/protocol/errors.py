@@ -6,7 +6,9 @@ class name is Kafka's name of the error in camel case.
 
 from __future__ import annotations
 
-from typing import ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 NONE = 0
 """The code of success."""
@@ -621,7 +623,9 @@ class ListenerNotFound(KafkaError):
     name = "LISTENER_NOT_FOUND"
     retriable = True
     java_class = "ListenerNotFoundException"
-    text = "There is no listener on the leader broker that matches the listener on which metadata request was processed."
+    text = (
+        "There is no listener on the leader broker that matches the listener on which metadata request was processed."
+    )
 
 
 class TopicDeletionDisabled(KafkaError):
@@ -797,7 +801,9 @@ class InconsistentVoterSet(KafkaError):
     name = "INCONSISTENT_VOTER_SET"
     retriable = False
     java_class = "InconsistentVoterSetException"
-    text = "Indicates that the either the sender or recipient of a voter-only request is not one of the expected voters."
+    text = (
+        "Indicates that the either the sender or recipient of a voter-only request is not one of the expected voters."
+    )
 
 
 class InvalidUpdateVersion(KafkaError):
