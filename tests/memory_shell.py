@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.result import Call, Meter, Parked, Record, Result
@@ -159,7 +160,7 @@ class MemoryShell:
             timer = next(timer for timer, due_ms in self.deadlines.items() if due_ms == deadline_ms)
             del self.deadlines[timer]
             self.observer.expired(timer)
-            self.carry_out(self._compute(lambda timer=timer: self.coordinator.expire(timer, self.now_ms)), timer)
+            self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.now_ms)), timer)
         self.now_ms = max(self.now_ms, time_ms)
 
     def carry_out(self, result: Result, cause: Call | TimerKey | None) -> None:

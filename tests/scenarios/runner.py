@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.memory_shell import MemoryLog, MemoryShell, Observer
+from tests.memory_shell import LogRecord, MemoryLog, MemoryShell, Observer
 from tests.scenarios import texts
 
 from groupkeeper.coordinator.result import Call, Record
@@ -49,7 +49,7 @@ from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, UnknownRecord, decode_record
-from groupkeeper.protocol.primitives import ZERO_UUID, Message
+from groupkeeper.protocol.primitives import Message
 
 SEPARATOR = "----"
 TITLE = "=== "
@@ -260,7 +260,9 @@ class Runner:
         protocols = arguments.take_optional("protocols")
         request = join_group_request.JoinGroupRequest(
             group_id=group_id,
-            session_timeout_ms=_duration(arguments, "session", known.request.session_timeout_ms if is_known else 10_000),
+            session_timeout_ms=_duration(
+                arguments, "session", known.request.session_timeout_ms if is_known else 10_000
+            ),
             rebalance_timeout_ms=_duration(arguments, "rebalance", rebalance_ms),
             member_id="" if asks_for_id else member_id,
             group_instance_id=instance_id,
@@ -293,6 +295,27 @@ class Runner:
     def _ids_of(self, request: join_group_request.JoinGroupRequest, client_id: str) -> str:
         owner = request.group_instance_id or client_id
         return f"{owner}-{self._ids[owner]}"
+
+    def given_members(self, arguments: Arguments) -> None:
+        """group=g session= rebalance= type= protocols=, then clients: `a`, `b(instance)`. They join, share t1 (one
+        partition for each, by their order) and are left Stable; nothing is printed. Takes 3 s, or 6 s when there are
+        several.
+        """
+        clients = [re.fullmatch(r"(\w+)(?:\((\w+)\))?", word) for word in arguments.take_words()]
+        options = "".join(f" {name}={value}" for name, value in arguments.take_options().items())
+        group = " ".join(re.findall(r"group=\S+", options))
+        members = []
+        for match in clients:
+            assert match is not None
+            who = f"instance={match[2]}" if match[2] else "member=?"
+            self.run(f"join client={match[1]} {who}{options}")
+            members.append(f"{match[2] or match[1]}-{self._ids[match[2] or match[1]]}")
+        self.run(f"advance {3 if len(clients) == 1 else 6}s")
+        assigned = ";".join(f"{member}:t1/{partition}" for partition, member in enumerate(members))
+        printed = [line for member in members for line in self.run(f"sync {group} member={member} assign={assigned}")]
+        answers = [line for line in printed if re.fullmatch(r"sync \S+: \w+/\w+ t1/\d+", line)]
+        assert len(answers) == len(members), printed
+        self._lines, self._prefix = [], ""
 
     def sync(self, arguments: Arguments) -> None:
         """group=g member= instance= generation= type= protocol= assign=member:t1/0,t1/1;member:… v=5"""
@@ -375,7 +398,11 @@ class Runner:
             for group_id in arguments.take("group", "g").split(",")
         ]
         is_stable = arguments.take("stable", "no") == "yes"
-        self.send("", offset_fetch_request.OffsetFetchRequest(groups=groups, require_stable=is_stable), 10)
+        self.send(
+            "all" if words == ["all"] else "some",
+            offset_fetch_request.OffsetFetchRequest(groups=groups, require_stable=is_stable),
+            10,
+        )
 
     def delete_offsets(self, arguments: Arguments) -> None:
         """group=g, then partitions"""
@@ -440,7 +467,7 @@ class Runner:
     def show_log(self, arguments: Arguments) -> None:
         """The log's records, oldest first"""
         for entry in self.shell.log.entries:
-            if hasattr(entry, "key"):
+            if isinstance(entry, LogRecord):
                 record = decode_record(entry.key, entry.value)
                 assert not isinstance(record, UnknownRecord)
                 self._print(texts.record_text(record, self.start_ms))
@@ -499,7 +526,9 @@ def _read_protocols(protocol_type: str, text: str) -> list[join_group_request.Jo
 
 
 def _read_commit(word: str) -> tuple[str, offset_commit_request.OffsetCommitRequestPartition]:
-    match = re.fullmatch(r"(?P<topic>[^/]*)/(?P<partition>\d+)=(?P<offset>-?\d+)(@(?P<epoch>\d+))?(:(?P<text>.*))?", word)
+    match = re.fullmatch(
+        r"(?P<topic>[^/]*)/(?P<partition>\d+)=(?P<offset>-?\d+)(@(?P<epoch>\d+))?(:(?P<text>.*))?", word
+    )
     if match is None:
         raise ValueError(f"no offset: {word!r}")
     metadata = match["text"]
@@ -512,6 +541,7 @@ def _read_commit(word: str) -> tuple[str, offset_commit_request.OffsetCommitRequ
 
 
 COMMANDS = {
+    "given-members": Runner.given_members,
     "join": Runner.join,
     "sync": Runner.sync,
     "heartbeat": Runner.heartbeat,

@@ -28,7 +28,11 @@ from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponsePartitions
+from groupkeeper.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+)
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage, Message
@@ -204,14 +208,18 @@ def answer_lines(who: str, response: Message) -> list[str]:
                 f"{_member_name(member.member_id, member.group_instance_id)} {error_text(member.error_code)}"
                 for member in response.members
             ]
-            return [f"leave {who}: " + (", ".join(entries) if response.error_code == 0 else error_text(response.error_code))]
+            return [
+                f"leave {who}: " + (", ".join(entries) if response.error_code == 0 else error_text(response.error_code))
+            ]
         case OffsetCommitResponse():
             return [f"commit {who}: {_partition_errors(response.topics)}"]
         case OffsetDeleteResponse():
             failure = error_text(response.error_code)
-            return [f"delete-offsets {who}: {_partition_errors(response.topics) if response.error_code == 0 else failure}"]
+            return [
+                f"delete-offsets {who}: {_partition_errors(response.topics) if response.error_code == 0 else failure}"
+            ]
         case OffsetFetchResponse():
-            return [_fetch_text(group) for group in response.groups]
+            return [_fetch_text(group, is_sorted=who == "all") for group in response.groups]
         case DescribeGroupsResponse():
             return [line for group in response.groups for line in _describe_lines(group)]
         case ListGroupsResponse():
@@ -257,9 +265,11 @@ def _partition_errors(topics: Sequence[Any]) -> str:
     return ", ".join(texts) or "nothing"
 
 
-def _fetch_text(group: Any) -> str:
+def _fetch_text(group: OffsetFetchResponseGroup, *, is_sorted: bool) -> str:
+    """The order of an answer to a null list means nothing, of others it does (K88-13)."""
     assert len({topic.name for topic in group.topics}) == len(group.topics), "a topic twice"
     texts = [_fetched_text(topic.name, partition) for topic in group.topics for partition in topic.partitions]
+    texts = sorted(texts) if is_sorted else texts
     outcome = error_text(group.error_code) if group.error_code else " ".join(texts) or "nothing"
     return f"fetch {group.group_id or repr('')}: {outcome}"
 
