@@ -69,17 +69,19 @@ class Cluster:
         Raises at once what waiting cannot change: no name resolves, or none is a Kafka broker.
         """
         backoff = self.backoff()
+        last: ClientError | None = None
         while True:
             failures = await self._race(deadline)
             if not failures:
                 return
-            failure = _summary(failures)
             if all(isinstance(each, UnresolvableName | UnexpectedAnswer) for each in failures):
-                raise failure
+                raise _summary(failures)
+            if last is None or not deadline.has_passed:
+                last = _summary(failures)
             try:
-                await backoff.pause(deadline, failure)
+                await backoff.pause(deadline)
             except CallTimedOut:
-                raise failure from None
+                raise last from None
 
     async def close(self) -> None:
         """Drop every connection and wait until the sockets are gone."""
@@ -120,14 +122,15 @@ class Cluster:
     ) -> A:
         """Ask one broker, whichever; another one when it fails, until the deadline. Raises as ``Peer.ask`` does."""
         backoff = self.backoff()
+        last: ClientError | None = None
         while True:
             peer = self._best_peer()
             try:
                 return await peer.ask(request_type, answer_type, build, deadline, max_version=max_version)
             except (ConnectionFailed, CallTimedOut) as error:
-                if deadline.has_passed:
-                    raise deadline.timed_out(error) from error
-                await backoff.pause(deadline, error)
+                if last is None or not deadline.has_passed:
+                    last = error
+                await backoff.pause(deadline, last)
 
     async def refresh(self, deadline: Deadline) -> MetadataResponse:
         """Learn the brokers and the controller afresh."""

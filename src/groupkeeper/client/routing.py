@@ -7,7 +7,7 @@ and its own way back to the lookup, until the deadline of the call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.client.admin.types import Batch, Failure
@@ -82,6 +82,7 @@ class Routed(Generic[K, V]):
         self._retries = retries
         self._gives_up = gives_up
         self._batch: Batch[K, V] = Batch()
+        self._causes: dict[K, KafkaError] = {}  # why keys were asked again: says more than a last answer that is late
         self._slots = asyncio.Semaphore(_CHUNKS_IN_FLIGHT)
         self._group = asyncio.TaskGroup()
 
@@ -99,6 +100,9 @@ class Routed(Generic[K, V]):
         while keys:
             try:
                 located = await self._locate(keys, is_again, self._deadline)
+            except CallTimedOut as error:
+                self._time_out(keys, dict.fromkeys(keys, error))
+                return
             except (ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
@@ -155,9 +159,9 @@ class Routed(Generic[K, V]):
                 continue
             if isinstance(answer, KafkaError):
                 if answer.code in retries.here:
-                    here[key] = answer
+                    here[key] = self._causes[key] = answer
                 elif answer.code in retries.elsewhere:
-                    elsewhere[key] = answer
+                    elsewhere[key] = self._causes[key] = answer
                 else:
                     failed[key] = answer
             elif isinstance(answer, ConnectionFailed | CallTimedOut):
@@ -184,9 +188,16 @@ class Routed(Generic[K, V]):
         try:
             await backoff.pause(self._deadline)
         except CallTimedOut:
-            self._fail({key: self._deadline.timed_out(causes[key]) for key in keys})
+            self._time_out(keys, causes)
             return False
         return True
+
+    def _time_out(self, keys: list[K], causes: Mapping[K, Failure]) -> None:
+        for key in keys:
+            cause = causes[key]
+            if isinstance(cause, CallTimedOut):
+                cause = self._causes.get(key, cause)
+            self._fail({key: self._deadline.timed_out(cause)})
 
 
 async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:

@@ -50,7 +50,7 @@ async def _list_groups_of(
     cluster: Cluster, node: Node, states: list[str], types: list[str], deadline: Deadline
 ) -> ListGroupsResponse | Failure:
     backoff = cluster.backoff()
-    failure: Failure
+    failure: Failure | None = None
     while True:
         try:
             answer = await cluster.peer(node).ask(
@@ -62,7 +62,8 @@ async def _list_groups_of(
             if failure.code not in _RETRIABLE:
                 return failure
         except (ConnectionFailed, CallTimedOut) as error:
-            failure = error
+            if failure is None or not deadline.has_passed:
+                failure = error
         except ClientError as error:
             return error
         try:
