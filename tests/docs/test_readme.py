@@ -19,8 +19,8 @@ PRINTED_ADDRESS = "localhost:9092"
 BROKER_COMMAND = "groupkeeper broker"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[str]:
@@ -29,7 +29,8 @@ def commands() -> list[str]:
 
 
 PROGRAMS = [block for block in blocks("python") if "def test_" not in block]
-TEST_MODULES = [block for block in blocks("python") if "def test_" in block]
+TESTING = (ROOT / "docs/testing.md").read_text()
+TEST_MODULES = [block for text in (README, TESTING) for block in blocks("python", text) if "def test_" in block]
 
 
 def environment() -> dict[str, str]:
@@ -38,12 +39,13 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """A broker with the topics and the group that the README speaks of."""
+    """A broker with the topics and the groups that the README speaks of."""
     with stage.running_broker() as bootstrap:
         sent = traffic.past_hours(int(time.time() * 1000))[::20]
         traffic.create_topics(bootstrap)
         traffic.produce(bootstrap, sent)
-        traffic.read_in_group(bootstrap, "billing", len(sent))
+        for group_id in ("billing", "shipping"):
+            traffic.read_in_group(bootstrap, group_id, len(sent))
         yield bootstrap
 
 

@@ -93,6 +93,11 @@ def rewind(terminal: Terminal, sent: list[traffic.Sent]) -> None:
     terminal.show(
         "NEW-OFFSET is what would be committed; a dry run changes nothing", f"{reset} --dry-run", expect="NEW-OFFSET"
     )
+    terminal.show(
+        "groupkeeper's own form shows both offsets, and only rehearses unless told to --execute",
+        f"groupkeeper groups reset {STOPPED_GROUP} --all-topics --to-datetime {since}",
+        expect="CURRENT-OFFSET",
+    )
     terminal.show("now it is committed", f"{reset} --execute", expect="NEW-OFFSET")
     wanted = sum(one.timestamp_ms >= since_ms for one in sent)
     described = terminal.show(
@@ -130,9 +135,14 @@ def forget_a_topic(terminal: Terminal) -> None:
         expect="payments",
     )
     left = terminal.show(
-        "only orders is left, and nothing of payments would hold back or alarm anybody",
+        "only orders is left, and nothing of payments holds back or alarms anybody",
         f"kafka-consumer-groups --describe --group {STOPPED_GROUP}",
         expect="orders",
     )
     if "payments" in left:
         raise TourFailed("the offsets of payments are still there")
+    terminal.show(
+        "all groups at a glance (--output json is for programs)",
+        "groupkeeper groups describe --all-groups --view state",
+        expect=LIVE_GROUP,
+    )
