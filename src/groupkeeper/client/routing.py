@@ -26,7 +26,8 @@ COORDINATOR_NOT_AVAILABLE = 15
 NOT_COORDINATOR = 16
 
 _CHUNKS_IN_FLIGHT = 8
-"""Requests of one call that are under way at a time: enough to keep the brokers busy, and memory bounded."""
+"""Requests of one call that one broker has at a time: enough to keep it busy, memory bounded, and a broker that hangs
+takes no place from the others."""
 
 _UNBATCHED_IN_FLIGHT = 16
 """Requests of one chunk that are under way at a time, on brokers that take one key per request."""
@@ -82,8 +83,8 @@ class Routed(Generic[K, V]):
         self._retries = retries
         self._gives_up = gives_up
         self._batch: Batch[K, V] = Batch()
-        self._causes: dict[K, KafkaError] = {}  # why keys were asked again: says more than a last answer that is late
-        self._slots = asyncio.Semaphore(_CHUNKS_IN_FLIGHT)
+        self._causes: dict[K, Failure] = {}  # why keys were asked again: says more than a last answer that is late
+        self._slots: dict[Peer, asyncio.Semaphore] = {}
         self._group = asyncio.TaskGroup()
 
     async def run(self, keys: Sequence[K]) -> Batch[K, V]:
@@ -111,18 +112,23 @@ class Routed(Generic[K, V]):
                 for start in range(0, len(owned), self._chunk):
                     chunk = owned[start : start + self._chunk]
                     self._group.create_task(self._settle(peer, chunk, backoff.copy()))
+            self._causes.update(located.retry)
             keys, is_again = self._keep(located.retry), True
             if keys and not await self._may_retry(keys, located.retry, backoff):
                 return
 
     async def _settle(self, peer: Peer, keys: list[K], backoff: Backoff) -> None:
         """Ask one broker for a chunk until every key has its result, its failure, or another broker to ask."""
+        slots = self._slots.setdefault(peer, asyncio.Semaphore(_CHUNKS_IN_FLIGHT))
         while keys:
             try:
-                async with self._slots:
+                async with slots:
                     answers = await self._ask(peer, keys, self._deadline)
             except (ConnectionFailed, CallTimedOut) as error:
-                await self._move(dict.fromkeys(keys, error), backoff)
+                failures: dict[K, Failure] = dict.fromkeys(keys, error)
+                if isinstance(error, ConnectionFailed):
+                    self._causes.update(failures)
+                await self._move(failures, backoff)
                 return
             except AnswerTooLarge as error:
                 if len(keys) == 1:

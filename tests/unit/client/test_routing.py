@@ -155,6 +155,21 @@ async def test_a_hanging_coordinator_fails_only_its_groups() -> None:
     assert second.count("DeleteGroups") >= 2
 
 
+async def test_a_hanging_coordinator_takes_no_place_from_others() -> None:
+    async with (
+        ScriptedBroker(1, handlers={"DeleteGroups": in_turn(Silence)}) as first,
+        ScriptedBroker(2, handlers={"DeleteGroups": deletion()}) as second,
+    ):
+        cluster_of(first, second)
+        hanging = [f"a{index}" for index in range(2000)]
+        answered = [f"b{index}" for index in range(2000)]
+        first.coordinator_by_group.update(dict.fromkeys(hanging, 1) | dict.fromkeys(answered, 2))
+        async with fast_admin(first.bootstrap_servers) as admin:
+            batch = await admin.delete_consumer_groups(hanging + answered, timeout_ms=1000)
+    assert list(batch.done) == answered
+    assert list(batch.failed) == hanging
+
+
 async def test_a_group_left_out_of_the_answer() -> None:
     handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=[DeletableGroupResult("a", 0)]))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
