@@ -159,7 +159,7 @@ class GroupReset:
         path = self.options.texts("from-file")[0]
         groups = self.options.texts("group")
         try:
-            text = Path(path).read_text("utf-8", errors="replace") if path else ""
+            text = Path(path).read_bytes().decode("utf-8", "replace") if path else ""
         except OSError:
             text = None
         if text is None or not path:
