@@ -85,14 +85,16 @@ def _field(raw: dict[str, Any]) -> schema.Field:
     )
 
 
+def schemas_text(folder: Path) -> str:
+    """The text of schemas.txt, from the jars in that folder."""
+    title = "# Written by tools/protocol/extract.py from Apache Kafka 4.3.1's schemas.\n\n"
+    return title + schema.dump(messages_of(folder))
+
+
 def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    messages = messages_of(Path(sys.argv[1]))
-    TARGET.write_text(
-        "# Written by tools/protocol/extract.py from Apache Kafka 4.3.1's schemas.\n\n" + schema.dump(messages)
-    )
-    print(f"{TARGET.name}: {len(messages)} messages")
+    TARGET.write_text(schemas_text(Path(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -55,13 +55,13 @@ class _Writer:
         with self.code.block(f"if {guard}{self._differs(item, name)}:"):
             self.code.line(f'raise {self.code.use("absent")}("{item.name}", version)')
 
-    def _differs(self, item: Field, name: str) -> str:
-        """The test for "the field has another value than its default"."""
+    def _differs(self, item: Field, name: str, *, tagged: bool = False) -> str:
+        """The test for "the field has another value than its default"; a None that is not allowed differs in a tag."""
         default = default_value(self.code, item)
         if default == "None":
             return f"{name} is not None"
         if default in ("()", '""', 'b""', "False"):
-            return f"({name} is None or {name})" if item.nullable else name
+            return f"({name} is None or {name})" if item.nullable or (tagged and default != "False") else name
         if default == "True":
             return f"not {name}"
         return f"{name} != {default}"
@@ -167,7 +167,7 @@ class _Writer:
         for item in sorted(tagged, key=lambda f: f.tag or 0):
             test = condition(item.tagged, scope)
             guard = f"{test} and " if test else ""
-            with code.block(f"if {guard}{self._differs(item, f'{value}.{item.name}')}:"):
+            with code.block(f"if {guard}{self._differs(item, f'{value}.{item.name}', tagged=True)}:"):
                 code.line(f"{inner} = bytearray()")
                 if is_fixed(item):
                     self._fixed([item], value, inner, False)

@@ -226,7 +226,7 @@ def _write_flexible(value: ApiVersionsResponse, out: bytearray, version: int) ->
         out += _hhhx.pack(item_a_api_keys.api_key, item_a_api_keys.min_version, item_a_api_keys.max_version)
     out += _i.pack(value.throttle_time_ms)
     tags_a: list[tuple[int, bytearray]] = []
-    if value.supported_features:
+    if (value.supported_features is None or value.supported_features):
         field_a = bytearray()
         a_supported_features = value.supported_features
         size = len(a_supported_features) + 1
@@ -249,7 +249,7 @@ def _write_flexible(value: ApiVersionsResponse, out: bytearray, version: int) ->
         field_a = bytearray()
         field_a += _q.pack(value.finalized_features_epoch)
         tags_a.append((1, field_a))
-    if value.finalized_features:
+    if (value.finalized_features is None or value.finalized_features):
         field_a = bytearray()
         a_finalized_features = value.finalized_features
         size = len(a_finalized_features) + 1

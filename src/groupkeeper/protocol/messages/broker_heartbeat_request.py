@@ -116,7 +116,7 @@ def _write_flexible(value: BrokerHeartbeatRequest, out: bytearray, version: int)
         raise absent("cordoned_log_dirs", version)
     out += _iqqtt.pack(value.broker_id, value.broker_epoch, value.current_metadata_offset, value.want_fence, value.want_shut_down)
     tags_a: list[tuple[int, bytearray]] = []
-    if version >= 1 and value.offline_log_dirs:
+    if version >= 1 and (value.offline_log_dirs is None or value.offline_log_dirs):
         field_a = bytearray()
         a_offline_log_dirs = value.offline_log_dirs
         size = len(a_offline_log_dirs) + 1

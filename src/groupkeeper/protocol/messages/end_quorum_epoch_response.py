@@ -223,7 +223,7 @@ def _write_flexible(value: EndQuorumEpochResponse, out: bytearray, version: int)
             out += _ihiix.pack(item_b_partitions.partition_index, item_b_partitions.error_code, item_b_partitions.leader_id, item_b_partitions.leader_epoch)
         out.append(0)
     tags_a: list[tuple[int, bytearray]] = []
-    if value.node_endpoints:
+    if (value.node_endpoints is None or value.node_endpoints):
         field_a = bytearray()
         a_node_endpoints = value.node_endpoints
         size = len(a_node_endpoints) + 1

@@ -302,7 +302,7 @@ def _write_flexible(value: FetchSnapshotResponse, out: bytearray, version: int) 
                 out += field_c
         out.append(0)
     tags_a: list[tuple[int, bytearray]] = []
-    if version >= 1 and value.node_endpoints:
+    if version >= 1 and (value.node_endpoints is None or value.node_endpoints):
         field_a = bytearray()
         a_node_endpoints = value.node_endpoints
         size = len(a_node_endpoints) + 1

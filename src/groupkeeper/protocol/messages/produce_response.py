@@ -387,7 +387,7 @@ def _write_flexible(value: ProduceResponse, out: bytearray, version: int) -> Non
         out.append(0)
     out += _i.pack(value.throttle_time_ms)
     tags_a: list[tuple[int, bytearray]] = []
-    if version >= 10 and value.node_endpoints:
+    if version >= 10 and (value.node_endpoints is None or value.node_endpoints):
         field_a = bytearray()
         a_node_endpoints = value.node_endpoints
         size = len(a_node_endpoints) + 1

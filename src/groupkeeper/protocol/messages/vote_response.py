@@ -218,7 +218,7 @@ def _write_flexible(value: VoteResponse, out: bytearray, version: int) -> None:
             out += _ihiitx.pack(item_b_partitions.partition_index, item_b_partitions.error_code, item_b_partitions.leader_id, item_b_partitions.leader_epoch, item_b_partitions.vote_granted)
         out.append(0)
     tags_a: list[tuple[int, bytearray]] = []
-    if version >= 1 and value.node_endpoints:
+    if version >= 1 and (value.node_endpoints is None or value.node_endpoints):
         field_a = bytearray()
         a_node_endpoints = value.node_endpoints
         size = len(a_node_endpoints) + 1

@@ -1,0 +1,26 @@
+"""The committed code is what the generator makes of the committed schemas, and those are what the official jars say."""
+
+import pytest
+from tools.apache_kafka import cache_folder
+from tools.protocol import extract, generate, schema
+
+
+def test_generated_files_are_up_to_date() -> None:
+    outputs = generate.outputs()
+    committed = {path: path.read_text() for path in (generate.PROTOCOL / "messages").glob("*.py")}
+    for name in ("index.py", "errors.py"):
+        committed[generate.PROTOCOL / name] = (generate.PROTOCOL / name).read_text()
+    assert set(outputs) == set(committed)
+    assert [path.name for path, text in outputs.items() if committed[path] != text] == []
+
+
+def test_schemas_are_those_of_the_jars() -> None:
+    jars = cache_folder() / "jars"
+    if not jars.is_dir():
+        pytest.skip("Apache Kafka's jars are not here (make conformance fetches them)")
+    assert extract.schemas_text(jars) == generate.SCHEMAS.read_text()
+
+
+def test_the_description_is_read_as_it_is_written() -> None:
+    messages = list(schema.load(generate.SCHEMAS.read_text()))
+    assert list(schema.load(schema.dump(messages))) == messages
