@@ -17,6 +17,9 @@ class OpenFiles:
         self.limit = limit
         self._descriptor_by_path: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._descriptor_by_path)
+
     def descriptor(self, path: str) -> int:
         """The open file at `path`; opens it, and creates it when it is absent. Raises OSError."""
         opened = self._descriptor_by_path.pop(path, None)

@@ -1,0 +1,34 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.broker.config import Config
+from groupkeeper.broker.open_files import OpenFiles
+from groupkeeper.broker.topic_config import TopicConfig
+from groupkeeper.broker.topic_log import PartitionLog
+
+OpenLog = Callable[..., PartitionLog]
+
+
+@pytest.fixture
+def files() -> Iterator[OpenFiles]:
+    opened = OpenFiles(limit=4)
+    yield opened
+    opened.close_all()
+
+
+@pytest.fixture
+def open_log(tmp_path: Path, files: OpenFiles) -> OpenLog:
+    """Opens the log of partition t-0 and recovers what is there; arguments are settings of the topic."""
+    directory = tmp_path / "t-0"
+
+    def open_one(**settings: str) -> PartitionLog:
+        files.close_all()
+        config = TopicConfig({name.replace("_", "."): value for name, value in settings.items()}, Config())
+        log = PartitionLog(str(directory), "t", bytes(range(16)), 0, config, files, 86_400_000)
+        if directory.exists():
+            log.recover([path.name for path in directory.iterdir()])
+        return log
+
+    return open_one

@@ -1,0 +1,159 @@
+import pytest
+
+from groupkeeper.broker.config import Config
+from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, listeners_of
+from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.topic_config import TopicConfig
+
+
+def config(**given: str) -> Config:
+    return Config.from_texts({name.replace("_", "."): value for name, value in given.items()})
+
+
+def test_defaults_are_kafkas() -> None:
+    plain = config()
+    assert plain.num_partitions == 1
+    assert plain.auto_create_topics_enable is True
+    assert plain.offsets_topic_num_partitions == 50
+    assert plain.group_initial_rebalance_delay_ms == 3000
+    assert plain.group_consumer_assignors == ("uniform", "range")
+    assert plain.retention_ms == 604_800_000
+
+
+def test_texts_become_values() -> None:
+    given = config(num_partitions=" 3 ", auto_create_topics_enable="FALSE", log_dirs="/a, /b", log_retention_minutes="2")
+    assert given.num_partitions == 3
+    assert given.auto_create_topics_enable is False
+    assert given.storage_path == "/a"
+    assert given.retention_ms == 120_000
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num.partitions": "x"}, "Invalid value x for configuration num.partitions: Not a number of type INT"),
+        ({"num.partitions": "0"}, "num.partitions: Value must be at least 1"),
+        ({"num.partitions": "2147483648"}, "Not a number of type INT"),
+        ({"offsets.topic.compression.codec": "5"}, "Value must be no more than 4"),
+        ({"auto.create.topics.enable": "yes"}, "Expected value to be either true or false"),
+        ({"compression.type": "rar"}, "String must be one of"),
+        ({"feature.group.version": "one"}, "feature.group.version"),
+        ({"group.consumer.migration.policy": "sideways"}, "group.consumer.migration.policy"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        Config.from_texts(given)
+
+
+# GF-01
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"group.consumer.heartbeat.interval.ms": "45000", "group.consumer.max.heartbeat.interval.ms": "45000"},
+            "group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms",
+        ),
+        (
+            {"group.consumer.session.timeout.ms": "1000"},
+            "group.consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            {"group.share.session.timeout.ms": "70000"},
+            "group.share.session.timeout.ms must be less than or equal to group.share.max.session.timeout.ms",
+        ),
+        (
+            {"group.consumer.max.assignment.interval.ms": "1", "group.consumer.min.assignment.interval.ms": "2"},
+            "group.consumer.max.assignment.interval.ms must be greater than or equal to group.consumer.min.assignment",
+        ),
+        ({"group.share.max.share.sessions": "5"}, "group.share.max.share.sessions .* group.share.max.size"),
+        ({"group.consumer.assignors": "range,range"}, "group.consumer.assignors"),
+        ({"group.share.assignors": "simple,other"}, "group.share.assignors"),
+    ],
+)
+def test_relations_name_both_keys(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        Config.from_texts(given)
+
+
+def test_unknown_names_are_kept_and_foreign_ones_accepted() -> None:
+    given = config(num_partitons="3", num_io_threads="8", ssl_protocol="TLS", conformance_spare_port="1")
+    assert given.unknown == ("num.partitons",)
+
+
+def test_features_and_the_old_name_of_the_node_id() -> None:
+    given = config(feature_group_version="0", broker_id="7")
+    assert given.features == {"group.version": 0}
+    assert given.node_id == 7
+
+
+class TestListeners:
+    def test_any_name_mapped_to_plaintext(self) -> None:
+        given = config(
+            listeners="EXTERNAL://localhost:1234,CONTROLLER://localhost:1235",
+            listener_security_protocol_map="EXTERNAL:PLAINTEXT",
+        )
+        assert listeners_of(given) == [Listener("EXTERNAL", "localhost", 1234)]
+
+    def test_advertised_addresses(self) -> None:
+        given = config(listeners="A://h:0,PLAINTEXT://[::1]:5", listener_security_protocol_map="A:PLAINTEXT")
+        bound = {one.name: one for one in listeners_of(given)}
+        bound["A"] = bound["A"]._replace(port=77)
+        assert advertised_of(given, bound, 1) == {"A": Endpoint(1, "h", 77), "PLAINTEXT": Endpoint(1, "::1", 5)}
+
+    def test_advertised_listeners_win(self) -> None:
+        given = config(advertised_listeners="PLAINTEXT://outside:99")
+        assert advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, 3) == {
+            "PLAINTEXT": Endpoint(3, "outside", 99)
+        }
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"listeners": "nonsense"}, "Unable to parse nonsense"),
+            ({"listeners": "PLAINTEXT://h:99999"}, "Unable to parse"),
+            ({"listeners": "SSL://h:1"}, "SSL is not supported yet"),
+            ({"listeners": "FOO://h:1"}, "No security protocol defined for listener FOO"),
+            ({"listeners": "CONTROLLER://h:1"}, "names no listener to open"),
+            ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "twice"),
+        ],
+    )
+    def test_refusals(self, given: dict[str, str], message: str) -> None:
+        with pytest.raises(InvalidSetting, match=message):
+            listeners_of(Config.from_texts(given))
+
+
+class TestTopicConfig:
+    def test_the_brokers_settings_are_the_defaults(self) -> None:
+        broker = config(message_max_bytes="5", log_retention_hours="1", log_cleanup_policy="compact")
+        plain = TopicConfig({}, broker)
+        assert plain.max_message_bytes == 5
+        assert plain.retention_ms == 3_600_000
+        assert plain.is_compacted
+
+    def test_overrides_win(self) -> None:
+        own = TopicConfig({"cleanup.policy": "compact,delete", "retention.ms": "-1"}, config())
+        assert own.cleanup_policy == ("compact", "delete")
+        assert own.retention_ms == -1
+        assert own.overrides == {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
+
+    @pytest.mark.parametrize(
+        ("overrides", "message"),
+        [
+            ({"nonsense": "1"}, "Unknown topic config name: nonsense"),
+            ({"retention.ms": "-2"}, "retention.ms: Value must be at least -1"),
+            ({"cleanup.policy": "shred"}, "cleanup.policy: String must be one of"),
+        ],
+    )
+    def test_refusals(self, overrides: dict[str, str], message: str) -> None:
+        with pytest.raises(InvalidSetting, match=message):
+            TopicConfig(overrides, config())
+
+
+def test_every_setting_has_a_text_and_a_default_within_its_bounds() -> None:
+    for table in (Config, TopicConfig):
+        for setting in table.settings():
+            assert setting.doc, setting.name
+            text = setting.format(setting.default)
+            if text is not None:
+                assert setting.parse(text) == setting.default, setting.name

@@ -1,0 +1,197 @@
+"""The topic registry: what survives a restart, and what is refused."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.broker.config import Config
+from groupkeeper.broker.open_files import OpenFiles
+from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.storage_directory import DirectoryInUse, StorageDirectory, uuid_of, uuid_text
+from groupkeeper.broker.topics import Topics
+from groupkeeper.protocol.errors import (
+    InvalidPartitions,
+    InvalidTopicException,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+OpenTopics = Callable[[], Topics]
+BATCH = write_batch([Record(b"k", b"v", timestamp=1)])
+
+
+@pytest.fixture
+def open_topics(tmp_path: Path) -> Iterator[OpenTopics]:
+    """Opens the registry; a second call is a restart after `kill -9`: nothing was closed in an orderly way."""
+    opened: list[tuple[StorageDirectory, OpenFiles]] = []
+
+    def open_one() -> Topics:
+        for directory, files in opened:
+            files.close_all()
+            directory.close()
+        directory, files = StorageDirectory(str(tmp_path), 1), OpenFiles()
+        opened.append((directory, files))
+        topics = Topics(directory, Config(), files)
+        topics.load()
+        return topics
+
+    yield open_one
+    for directory, files in opened:
+        files.close_all()
+        directory.close()
+
+
+def test_topics_survive_a_restart(open_topics: OpenTopics) -> None:
+    topics = open_topics()
+    topic = topics.create("a", 3, {"retention.ms": "5"})
+    topics.create("b", 1)
+    topics.grow(topic, 4)
+    topics.configure(topic, {"cleanup.policy": "compact"})
+    topics.delete("b")
+    for _ in range(2):
+        topics = open_topics()
+        assert list(topics.names()) == ["a"]
+        found = topics.get("a")
+        assert found is not None
+        assert found.topic_id == topic.topic_id
+        assert topics.by_id(topic.topic_id) is found
+        assert len(found.partitions) == 4
+        assert found.configs == {"cleanup.policy": "compact"}
+        assert found.config.is_compacted
+
+
+def test_a_torn_change_is_dropped(open_topics: OpenTopics, tmp_path: Path) -> None:
+    open_topics().create("a", 1)
+    journal = tmp_path / "topics.journal"
+    whole = journal.read_bytes()
+    open_topics().create("b", 2)
+    both = journal.read_bytes()
+    for length in range(len(whole), len(both)):
+        journal.write_bytes(both[:length])
+        assert list(open_topics().names()) == ["a"]
+
+
+def test_a_damaged_registry_is_refused_with_its_line(open_topics: OpenTopics, tmp_path: Path) -> None:
+    open_topics().create("a", 1)
+    open_topics()
+    (tmp_path / "topics.journal").write_text("nonsense\n" + (tmp_path / "topics.journal").read_text())
+    with pytest.raises(InvalidSetting, match=r"topics.journal: line 1 is damaged"):
+        open_topics()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "x" * 250])
+def test_bad_names(open_topics: OpenTopics, name: str) -> None:
+    with pytest.raises(InvalidTopicException):
+        open_topics().create(name, 1)
+
+
+def test_taken_and_colliding_names(open_topics: OpenTopics) -> None:
+    topics = open_topics()
+    topics.create("a.b", 1)
+    with pytest.raises(TopicAlreadyExists, match=r"Topic 'a.b' already exists."):
+        topics.create("a.b", 1)
+    with pytest.raises(InvalidTopicException, match=r"Topic 'a_b' collides with existing topic: a.b"):
+        topics.create("a_b", 1)
+    topics.delete("a.b")
+    topics.create("a_b", 1)
+
+
+def test_other_refusals(open_topics: OpenTopics) -> None:
+    topics = open_topics()
+    with pytest.raises(InvalidPartitions):
+        topics.create("a", 0)
+    with pytest.raises(UnknownTopicOrPartition):
+        topics.delete("a")
+    with pytest.raises(InvalidSetting):
+        topics.create("a", 1, {"nonsense": "1"})
+    assert list(open_topics().names()) == []
+
+
+def test_a_new_topic_of_an_old_name_is_empty(open_topics: OpenTopics, tmp_path: Path) -> None:
+    topics = open_topics()
+    topics.create("a", 1).partitions[0].append(BATCH, 0)
+    topics.delete("a")
+    assert not (tmp_path / "a-0").exists()
+    assert topics.create("a", 1).partitions[0].log_end_offset == 0
+
+
+def test_a_log_left_behind_by_a_deletion_that_was_cut_short_is_not_revived(
+    open_topics: OpenTopics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = open_topics()
+    topics.create("a", 1).partitions[0].append(BATCH, 0)
+    left = (tmp_path / "a-0/00000000000000000000.log").read_bytes()
+    metadata = (tmp_path / "a-0/partition.metadata").read_text()
+    topics.delete("a")
+    topics.create("a", 1)
+    (tmp_path / "a-0").mkdir()
+    (tmp_path / "a-0/partition.metadata").write_text(metadata)
+    (tmp_path / "a-0/00000000000000000000.log").write_bytes(left)
+    found = open_topics().get("a")
+    assert found is not None
+    assert found.partitions[0].log_end_offset == 0
+    assert "belongs to another topic" in caplog.text
+
+
+def test_log_start_offsets_survive_a_restart(open_topics: OpenTopics) -> None:
+    topics = open_topics()
+    log = topics.create("a", 2).partitions[1]
+    for _ in range(3):
+        log.append(BATCH, 0)
+    log.advance_start(2)
+    topics.write_start_offsets()
+    again = open_topics().partition("a", 1)
+    assert again is not None
+    assert (again.log_start_offset, again.log_end_offset) == (2, 3)
+
+
+def test_callbacks(open_topics: OpenTopics) -> None:
+    topics = open_topics()
+    heard: list[tuple[str, str]] = []
+    topics.on_created(lambda topic: heard.append(("created", topic.name)))
+    topics.on_changed(lambda topic: heard.append(("changed", topic.name)))
+    topics.on_deleted(lambda topic: heard.append(("deleted", topic.name)))
+    topic = topics.create("a", 1)
+    topics.grow(topic, 2)
+    topics.configure(topic, {})
+    topics.delete("a")
+    assert heard == [("created", "a"), ("changed", "a"), ("changed", "a"), ("deleted", "a")]
+
+
+class TestStorageDirectory:
+    def test_one_owner_at_a_time(self, tmp_path: Path) -> None:
+        first = StorageDirectory(str(tmp_path), 1)
+        with pytest.raises(DirectoryInUse, match="in use by another broker"):
+            StorageDirectory(str(tmp_path), 1)
+        first.close()
+        second = StorageDirectory(str(tmp_path), 1)
+        assert second.cluster_id == first.cluster_id
+        second.close()
+
+    def test_identity_is_written_as_apache_does(self, tmp_path: Path) -> None:
+        directory = StorageDirectory(str(tmp_path), 3)
+        directory.close()
+        lines = dict(line.split("=", 1) for line in (tmp_path / "meta.properties").read_text().splitlines())
+        assert lines["version"] == "1"
+        assert lines["node.id"] == "3"
+        assert lines["cluster.id"] == directory.cluster_id
+        assert len(uuid_of(directory.cluster_id)) == 16
+        with pytest.raises(InvalidSetting, match=r"belongs to node.id 3, not 4"):
+            StorageDirectory(str(tmp_path), 4)
+
+    def test_producer_ids_are_never_given_twice(self, tmp_path: Path) -> None:
+        given = []
+        for _ in range(3):
+            directory = StorageDirectory(str(tmp_path), 1)
+            given += [directory.new_producer_id() for _ in range(1500)]
+            directory.close()
+        assert given[0] == 0
+        assert len(set(given)) == len(given)
+
+    def test_uuids_as_texts(self) -> None:
+        assert uuid_text(bytes(range(16))) == "AAECAwQFBgcICQoLDA0ODw"
+        assert uuid_of("AAECAwQFBgcICQoLDA0ODw") == bytes(range(16))
+        with pytest.raises(ValueError):
+            uuid_of("AAEC")
