@@ -34,13 +34,14 @@ class GroupRuntime:
     """Starts and stops coordinators with the partitions of the offsets topic, and brings requests to them.
 
     Attributes:
+        settings: what the coordinators decide by.
         marks: counts of K496-60 since the start, over all partitions.
     """
 
     def __init__(self, broker: Broker) -> None:
         self.marks = dict.fromkeys(Meter, 0)
         self._broker = broker
-        self._settings = coordinator_settings(broker.config)
+        self.settings = coordinator_settings(broker.config)
         self._shards: list[Shard] = []
         self._loading: set[asyncio.Task[None]] = set()
 
@@ -135,7 +136,7 @@ class GroupRuntime:
     def _start_shards(self, topic: Topic) -> None:
         codec = self._broker.config.offsets_topic_compression_codec
         for log in topic.partitions:
-            shard = Shard(log, self._settings, self._broker.now_ms, self.marks, codec)
+            shard = Shard(log, self.settings, self._broker.now_ms, self.marks, codec)
             self._shards.append(shard)
             if log.log_end_offset == log.log_start_offset:
                 shard.begin()

@@ -408,7 +408,7 @@ class TestStaticMembers:
         assert not reply.joined.skip_assignment
         assert driver.group().roster.leader_id == reply.joined.member_id
 
-    def test_old_process_is_fenced(self, driver: Driver) -> None:  # GC-14, GC-20
+    def test_old_owner_is_fenced(self, driver: Driver) -> None:  # GC-14, GC-20
         _, follower_id = self.pair(driver)
         new_id = driver.join(instance_id="b").joined.member_id
         assert driver.heartbeat(follower_id, instance_id="b") == FencedInstanceId.code
@@ -416,7 +416,7 @@ class TestStaticMembers:
         assert driver.heartbeat(follower_id) == UnknownMemberId.code
         assert driver.heartbeat(new_id, instance_id="b") == NONE
 
-    def test_failed_append_keeps_the_old_process(self, driver: Driver) -> None:  # GR-09
+    def test_failed_append_keeps_the_old_owner(self, driver: Driver) -> None:  # GR-09
         _, follower_id = self.pair(driver)
         driver.shell.refuse_append = lambda records: UnknownServerError()
         assert driver.join(instance_id="b").error_code == UnknownServerError.code

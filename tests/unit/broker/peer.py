@@ -1,0 +1,117 @@
+"""A peer of a broker in the same process: whole frames, no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.protocol.framing import decode_response, encode_request, response_class
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+R = TypeVar("R", bound=RootMessage)
+
+UNKNOWN_ID = bytes([9] * 16)
+
+
+class Peer:
+    """Sends requests as a connection does; the answer is what its bytes say."""
+
+    listener = "PLAINTEXT"
+    client_host = "/127.0.0.1"
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    async def ask(self, request: RootMessage, version: int, answer_class: type[R]) -> R:
+        frame = encode_request(7, "c", request, version)
+        answer = await self.broker.server.answer(self, frame[4:])  # type: ignore[arg-type]
+        assert answer is not None
+        assert response_class(request.API_KEY) is answer_class
+        correlation_id, response = decode_response(answer_class, answer[4:], version)
+        assert correlation_id == 7
+        return response
+
+    async def commit(
+        self,
+        offsets: dict[tuple[str, int], int],
+        *,
+        group_id: str = "g",
+        version: int = 9,
+        generation: int = -1,
+        member_id: str = "",
+        topic_id: bytes = bytes(16),
+    ) -> dict[tuple[str, int], int]:
+        """The error code by partition, in the answer's order; by topic id (text) from version 10 on."""
+        topics = [
+            OffsetCommitRequestTopic(
+                "" if version >= 10 else topic, topic_id, [OffsetCommitRequestPartition(partition, offset, -1, "")]
+            )
+            for (topic, partition), offset in offsets.items()
+        ]
+        request = OffsetCommitRequest(group_id, generation, member_id, topics=topics)
+        response = await self.ask(request, version, OffsetCommitResponse)
+        return {
+            (topic.name or topic.topic_id.hex(), partition.partition_index): partition.error_code
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    async def fetch(
+        self, partitions: Sequence[tuple[str, int]] | None = None, *, group_id: str = "g"
+    ) -> dict[tuple[str, int], tuple[int, int]]:
+        """(offset, error code) by partition, of all partitions by default."""
+        topics = None
+        if partitions is not None:
+            topics = [OffsetFetchRequestTopics(topic, partition_indexes=[index]) for topic, index in partitions]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=topics)])
+        (group,) = (await self.ask(request, 9, OffsetFetchResponse)).groups
+        assert group.error_code == 0
+        return {
+            (topic.name, one.partition_index): (one.committed_offset, one.error_code)
+            for topic in group.topics
+            for one in topic.partitions
+        }
+
+    def join_request(
+        self, member_id: str = "", *, group_id: str = "g", instance_id: str | None = None
+    ) -> JoinGroupRequest:
+        protocols = [JoinGroupRequestProtocol("range", b"")]
+        return JoinGroupRequest(group_id, 10_000, 60_000, member_id, instance_id, "consumer", protocols)
+
+    async def stable_member(self, group_id: str = "g") -> str:
+        """Makes a Stable group of one member and returns its id."""
+        request = self.join_request(group_id=group_id, instance_id=f"static-{group_id}")
+        member_id = (await self.ask(request, 9, JoinGroupResponse)).member_id
+        assignments = [SyncGroupRequestAssignment(member_id, b"assigned")]
+        sync = SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", assignments)
+        assert (await self.ask(sync, 5, SyncGroupResponse)).assignment == b"assigned"
+        return member_id
+
+
+class Denies(Authorizer):
+    """Refuses what it is told to, by operation, resource type and name."""
+
+    def __init__(self, *refused: tuple[Operation, ResourceType, str]) -> None:
+        self._refused = refused
+
+    def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        return (operation, resource_type, name) not in self._refused

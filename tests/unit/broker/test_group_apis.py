@@ -1,0 +1,434 @@
+"""The group APIs in all their versions: what lies between the wire and the coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from tests.unit.broker.peer import UNKNOWN_ID, Denies, Peer
+
+from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.protocol.errors import (
+    NONE,
+    ClusterAuthorizationFailed,
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    InconsistentGroupProtocol,
+    InvalidRequest,
+    NonEmptyGroup,
+    NotCoordinator,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+    UnknownMemberId,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+
+T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
+NODE = 1
+"""The default node.id."""
+RANGES = {8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5)}
+RANGES |= {42: (0, 2), 47: (0, 0), 69: (0, 1)}
+
+
+@pytest_asyncio.fixture
+async def peer() -> AsyncIterator[Peer]:
+    """A broker with the topics t (2 partitions) and u, and coordinators."""
+    async with Broker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        broker.topics.create("t", 2, {})
+        broker.topics.create("u", 1, {})
+        broker.groups.ensure_topic()
+        yield Peer(broker)
+
+
+def deny(peer: Peer, operation: Operation, resource_type: ResourceType, name: str) -> None:
+    peer.broker.authorizer = Denies((operation, resource_type, name))
+
+
+def test_ranges() -> None:  # GW-05
+    assert {key: (TABLE[key].lowest, TABLE[key].highest) for key in RANGES} == RANGES
+
+
+class TestFindCoordinator:
+    async def find(self, peer: Peer, key: str, key_type: int = 0, version: int = 6) -> tuple[int, int, str | None]:
+        """Error code, node and message of one key."""
+        if version < 4:
+            request = FindCoordinatorRequest(key, key_type)
+            answer = await peer.ask(request, version, FindCoordinatorResponse)
+            return answer.error_code, answer.node_id, answer.error_message
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        (found,) = (await peer.ask(request, version, FindCoordinatorResponse)).coordinators
+        assert found.key == key
+        return found.error_code, found.node_id, found.error_message
+
+    async def test_first_one_creates_the_topic(self) -> None:  # GW-06, GP-07, GR-12
+        async with Broker(properties={"offsets.topic.num.partitions": "3"}) as broker:
+            peer = Peer(broker)
+            assert (await self.find(peer, "g"))[:2] == (CoordinatorNotAvailable.code, -1)
+            assert (await self.find(peer, "g"))[:2] == (NONE, NODE)
+            topic = broker.topics.get("__consumer_offsets")
+            assert topic is not None
+            assert len(topic.partitions) == 3
+            assert topic.configs["cleanup.policy"] == "compact"
+            assert topic.configs["compression.type"] == "producer"
+            assert topic.configs["segment.bytes"] == "104857600"
+
+    async def test_topic_created_by_somebody_else(self) -> None:  # GP-02
+        async with Broker() as broker:
+            broker.topics.create("__consumer_offsets", 5, {})
+            assert (await self.find(Peer(broker), "g"))[:2] == (NONE, NODE)
+            assert len(broker.groups.shards) == 5
+
+    @pytest.mark.parametrize("version", range(7))
+    async def test_versions(self, peer: Peer, version: int) -> None:  # GW-06
+        code, node_id, message = await self.find(peer, "g", version=version)
+        assert (code, node_id) == (NONE, NODE)
+        assert message == {1: "NONE", 2: "NONE", 3: "NONE"}.get(version, "")
+
+    async def test_several_keys(self, peer: Peer) -> None:  # GW-06
+        answer = await peer.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), 4, FindCoordinatorResponse)
+        assert [(one.key, one.error_code) for one in answer.coordinators] == [("a", 0), ("b", 0)]
+
+    @pytest.mark.parametrize(
+        ("key_type", "key", "version", "code"),
+        [
+            (2, "g:t:0", 5, InvalidRequest.code),
+            (2, "g:t", 6, InvalidRequest.code),
+            (2, "g:t:x", 6, InvalidRequest.code),
+            (3, "g", 6, InvalidRequest.code),
+        ],
+    )
+    async def test_refused_keys(self, peer: Peer, key_type: int, key: str, version: int, code: int) -> None:  # GW-06
+        assert (await self.find(peer, key, key_type, version))[:2] == (code, -1)
+
+    async def test_authorization(self, peer: Peer) -> None:  # 6.12
+        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
+        assert (await self.find(peer, "g"))[0] == GroupAuthorizationFailed.code
+        deny(peer, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
+        assert (await self.find(peer, "x", 1))[0] == TransactionalIdAuthorizationFailed.code
+        deny(peer, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster")
+        assert (await self.find(peer, "g:t:0", 2))[0] == ClusterAuthorizationFailed.code
+
+
+class TestMembership:
+    @pytest.mark.parametrize("version", range(10))
+    async def test_join_versions(self, peer: Peer, version: int) -> None:  # GC-05, GC-12
+        request = peer.join_request()
+        if version == 0:
+            request.rebalance_timeout_ms = -1
+        answer = await peer.ask(request, version, JoinGroupResponse)
+        if version >= 4:
+            assert answer.protocol_name == (None if version >= 7 else "")
+            request.member_id = answer.member_id
+            answer = await peer.ask(request, version, JoinGroupResponse)
+        assert answer.error_code == NONE
+        assert answer.protocol_name == "range"
+        assert answer.protocol_type == ("consumer" if version >= 7 else None)
+        assert [member.member_id for member in answer.members] == [answer.member_id]
+
+    @pytest.mark.parametrize("version", range(6))
+    async def test_sync_versions(self, peer: Peer, version: int) -> None:  # GC-14
+        member_id = await peer.stable_member()
+        named = ("consumer", "range") if version >= 5 else (None, None)
+        answer = await peer.ask(SyncGroupRequest("g", 1, member_id, None, *named), version, SyncGroupResponse)
+        assert answer.assignment == b"assigned"
+        assert (answer.protocol_type, answer.protocol_name) == named
+
+    @pytest.mark.parametrize("names", [("consumer", None), (None, "range")])
+    async def test_sync_needs_both_names(self, peer: Peer, names: tuple[str | None, str | None]) -> None:  # GC-14
+        deny(peer, Operation.READ, ResourceType.GROUP, "g")
+        answer = await peer.ask(SyncGroupRequest("g", 1, "m", None, *names), 5, SyncGroupResponse)
+        assert answer.error_code == InconsistentGroupProtocol.code
+
+    @pytest.mark.parametrize("version", range(5))
+    async def test_heartbeat_versions(self, peer: Peer, version: int) -> None:  # GC-18
+        member_id = await peer.stable_member()
+        assert (await peer.ask(HeartbeatRequest("g", 1, member_id), version, HeartbeatResponse)).error_code == NONE
+
+    @pytest.mark.parametrize("version", range(6))
+    async def test_leave_versions(self, peer: Peer, version: int) -> None:  # GC-24, GC-25
+        member_id = await peer.stable_member()
+        for expected in (NONE, UnknownMemberId.code):
+            members = [MemberIdentity(member_id)] if version >= 3 else []
+            request = LeaveGroupRequest("g", "" if version >= 3 else member_id, members)
+            answer = await peer.ask(request, version, LeaveGroupResponse)
+            if version < 3:
+                assert answer.error_code == expected
+            else:
+                assert answer.error_code == NONE
+                assert [member.error_code for member in answer.members] == [expected]
+
+    async def test_authorization(self, peer: Peer) -> None:  # GA-02, 6.12
+        deny(peer, Operation.READ, ResourceType.GROUP, "g")
+        refused = GroupAuthorizationFailed.code
+        join = await peer.ask(peer.join_request("m"), 9, JoinGroupResponse)
+        assert (join.error_code, join.member_id) == (refused, "m")
+        sync = SyncGroupRequest("g", 1, "m", None, "consumer", "range")
+        assert (await peer.ask(sync, 5, SyncGroupResponse)).error_code == refused
+        assert (await peer.ask(HeartbeatRequest("g", 1, "m"), 4, HeartbeatResponse)).error_code == refused
+        leave = LeaveGroupRequest("g", members=[MemberIdentity("m")])
+        assert (await peer.ask(leave, 5, LeaveGroupResponse)).error_code == refused
+
+    async def test_caller_that_goes_away_is_forgotten(self, peer: Peer) -> None:
+        await peer.stable_member()
+        request = peer.join_request(instance_id="another")
+        waiting = asyncio.create_task(peer.ask(request, 9, JoinGroupResponse))
+        await asyncio.sleep(0)
+        shard = peer.broker.groups.shard_of("g")
+        assert shard.parked_count == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert shard.parked_count == 0
+
+
+class TestOffsetCommit:
+    @pytest.mark.parametrize("version", range(2, 11))
+    async def test_versions(self, peer: Peer, version: int) -> None:  # GO-01
+        topic = peer.broker.topics.get("t")
+        assert topic is not None
+        topic_id = topic.topic_id if version >= 10 else bytes(16)
+        answer = await peer.commit({T0: 5}, version=version, topic_id=topic_id)
+        assert answer == {(topic_id.hex() if version >= 10 else "t", 0): NONE}
+        assert await peer.fetch() == {T0: (5, NONE)}
+
+    async def test_checks_in_order(self, peer: Peer) -> None:  # GO-02, GA-03
+        deny(peer, Operation.READ, ResourceType.TOPIC, "u")
+        answer = await peer.commit({T0: 1, ("none", 0): 1, U0: 1, ("t", 7): 1})
+        assert answer == {
+            ("none", 0): UnknownTopicOrPartition.code,
+            U0: TopicAuthorizationFailed.code,
+            ("t", 7): UnknownTopicOrPartition.code,
+            T0: NONE,
+        }
+        deny(peer, Operation.READ, ResourceType.TOPIC, "none")
+        assert await peer.commit({("none", 0): 1}) == {("none", 0): TopicAuthorizationFailed.code}
+        deny(peer, Operation.READ, ResourceType.GROUP, "g")
+        assert await peer.commit({("none", 0): 1}) == {("none", 0): GroupAuthorizationFailed.code}
+
+    async def test_unknown_topic_id(self, peer: Peer) -> None:  # GO-02
+        answer = await peer.commit({T0: 1}, version=10, topic_id=UNKNOWN_ID)
+        assert answer == {(UNKNOWN_ID.hex(), 0): UnknownTopicId.code}
+
+    async def test_group_error_is_on_every_partition(self, peer: Peer) -> None:  # GO-01, GO-03
+        assert await peer.commit({T0: 1, U0: 1}, generation=3) == {T0: GroupIdNotFound.code, U0: GroupIdNotFound.code}
+
+    async def test_nothing_left_for_the_coordinator(self, peer: Peer) -> None:  # GO-02
+        answer = await peer.commit({("none", 0): 1}, generation=3)
+        assert answer == {("none", 0): UnknownTopicOrPartition.code}
+        assert await peer.commit({}, generation=3) == {}
+
+
+class TestOffsetFetch:
+    async def old(self, peer: Peer, version: int, topics: dict[str, list[int]] | None) -> OffsetFetchResponse:
+        asked = None if topics is None else [OffsetFetchRequestTopic(name, indexes) for name, indexes in topics.items()]
+        return await peer.ask(OffsetFetchRequest("g", asked), version, OffsetFetchResponse)
+
+    @pytest.mark.parametrize("version", range(1, 8))
+    async def test_old_versions(self, peer: Peer, version: int) -> None:  # K88-02 … K88-05
+        await peer.commit({T0: 5})
+        answer = await self.old(peer, version, {"t": [1, 0], "none": [0]})
+        assert answer.error_code == NONE
+        offsets = [(t.name, [(p.partition_index, p.committed_offset) for p in t.partitions]) for t in answer.topics]
+        assert offsets == [("t", [(1, -1), (0, 5)]), ("none", [(0, -1)])]
+        if version >= 2:
+            everything = await self.old(peer, version, None)
+            assert [topic.name for topic in everything.topics] == ["t"]
+
+    async def test_version_1_reports_group_errors_on_partitions(self, peer: Peer) -> None:  # K88-14, K88-20, K88-30
+        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
+        answer = await self.old(peer, 1, {"t": [0, 1]})
+        partitions = [(one.error_code, one.committed_offset, one.metadata) for one in answer.topics[0].partitions]
+        assert partitions == [(GroupAuthorizationFailed.code, -1, "")] * 2
+        assert list((await self.old(peer, 1, {})).topics) == []
+
+    @pytest.mark.parametrize("version", range(2, 8))
+    async def test_group_error(self, peer: Peer, version: int) -> None:  # K88-20, K88-30
+        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "g")
+        for topics in ({"t": [0, 1]}, {}, None):
+            answer = await self.old(peer, version, topics)
+            assert (answer.error_code, list(answer.topics)) == (GroupAuthorizationFailed.code, [])
+
+    async def test_groups_are_answered_each_for_itself(self, peer: Peer) -> None:  # GO-30
+        await peer.commit({T0: 5}, group_id="a")
+        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "b")
+        groups = [OffsetFetchRequestGroup(one, topics=None) for one in "abc"]
+        answer = await peer.ask(OffsetFetchRequest(groups=groups), 8, OffsetFetchResponse)
+        outcome = [(one.group_id, one.error_code, len(one.topics)) for one in answer.groups]
+        assert outcome == [("a", 0, 1), ("b", GroupAuthorizationFailed.code, 0), ("c", 0, 0)]
+
+    async def test_refused_topics(self, peer: Peer) -> None:  # K88-21, K88-22
+        await peer.commit({T0: 5, U0: 6})
+        deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "t")
+        named = await peer.fetch([T0, U0])
+        assert list(named.items()) == [(U0, (6, NONE)), (T0, (-1, TopicAuthorizationFailed.code))]
+        assert await peer.fetch() == {U0: (6, NONE)}
+
+    async def test_topic_ids(self, peer: Peer) -> None:  # GO-32
+        topic = peer.broker.topics.get("t")
+        assert topic is not None
+        await peer.commit({T0: 5}, version=10, topic_id=topic.topic_id)
+        topics = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in (UNKNOWN_ID, topic.topic_id)]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)])
+        (group,) = (await peer.ask(request, 10, OffsetFetchResponse)).groups
+        answers = [(t.topic_id, p.committed_offset, p.error_code) for t in group.topics for p in t.partitions]
+        assert answers == [(topic.topic_id, 5, NONE), (UNKNOWN_ID, -1, UnknownTopicId.code)]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+        (group,) = (await peer.ask(request, 10, OffsetFetchResponse)).groups
+        assert [one.topic_id for one in group.topics] == [topic.topic_id]
+
+    async def test_no_coordinator(self) -> None:  # K88-32, GP-02
+        async with Broker() as broker:
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+            answer = await Peer(broker).ask(request, 9, OffsetFetchResponse)
+            assert answer.groups[0].error_code == NotCoordinator.code
+
+
+class TestOffsetDelete:
+    async def delete(self, peer: Peer, *partitions: tuple[str, int], group_id: str = "g") -> OffsetDeleteResponse:
+        topics = [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(one)]) for topic, one in partitions]
+        return await peer.ask(OffsetDeleteRequest(group_id, topics), 0, OffsetDeleteResponse)
+
+    def codes(self, answer: OffsetDeleteResponse) -> dict[tuple[str, int], int]:
+        assert answer.error_code == NONE
+        return {
+            (topic.name, one.partition_index): one.error_code for topic in answer.topics for one in topic.partitions
+        }
+
+    async def test_partitions(self, peer: Peer) -> None:  # K496-10, K496-31, K496-32, GA-03
+        await peer.commit({T0: 1, T1: 1, U0: 1})
+        deny(peer, Operation.READ, ResourceType.TOPIC, "u")
+        answer = await self.delete(peer, T0, U0, ("none", 0), ("t", 7))
+        assert self.codes(answer) == {
+            T0: NONE,
+            U0: TopicAuthorizationFailed.code,
+            ("none", 0): UnknownTopicOrPartition.code,
+            ("t", 7): UnknownTopicOrPartition.code,
+        }
+        assert await peer.fetch() == {T1: (1, NONE), U0: (1, NONE)}
+
+    async def test_group_errors_win(self, peer: Peer) -> None:  # K496-18, K496-30, K496-33
+        answer = await self.delete(peer, ("none", 0))
+        assert (answer.error_code, list(answer.topics)) == (GroupIdNotFound.code, [])
+        deny(peer, Operation.DELETE, ResourceType.GROUP, "g")
+        answer = await self.delete(peer, T0)
+        assert (answer.error_code, list(answer.topics)) == (GroupAuthorizationFailed.code, [])
+
+    async def test_subscribed(self, peer: Peer) -> None:  # K496-11
+        await peer.stable_member()
+        assert self.codes(await self.delete(peer, T0)) == {T0: GroupSubscribedToTopic.code}
+
+
+class TestListings:
+    @pytest.mark.parametrize("version", range(6))
+    async def test_list(self, peer: Peer, version: int) -> None:  # K518-02, K518-10
+        await peer.commit({T0: 1}, group_id="simple")
+        await peer.stable_member("stable")
+        answer = await peer.ask(ListGroupsRequest(), version, ListGroupsResponse)
+        assert answer.error_code == NONE
+        found = {(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups}
+        states = ("Empty", "Stable") if version >= 4 else ("", "")
+        kind = "classic" if version >= 5 else ""
+        assert found == {("simple", "", states[0], kind), ("stable", "consumer", states[1], kind)}
+
+    async def test_list_without_coordinators(self) -> None:  # K518-14
+        async with Broker() as broker:
+            answer = await Peer(broker).ask(ListGroupsRequest(), 5, ListGroupsResponse)
+            assert (answer.error_code, list(answer.groups)) == (NONE, [])
+
+    async def test_list_shows_what_the_caller_may_see(self, peer: Peer) -> None:  # K518-20
+        for group_id in ("a", "b"):
+            await peer.commit({T0: 1}, group_id=group_id)
+        group = (Operation.DESCRIBE, ResourceType.GROUP, "a")
+        cluster = (Operation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster")
+        for refused, expected in (((group,), {"a", "b"}), ((cluster, group), {"b"}), ((cluster,), {"a", "b"})):
+            peer.broker.authorizer = Denies(*refused)
+            answer = await peer.ask(ListGroupsRequest(), 5, ListGroupsResponse)
+            assert answer.error_code == NONE
+            assert {one.group_id for one in answer.groups} == expected
+
+    @pytest.mark.parametrize("version", range(7))
+    async def test_describe(self, peer: Peer, version: int) -> None:  # GD-20, GD-22, K1099-22
+        await peer.stable_member("stable")
+        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
+        request = DescribeGroupsRequest(["hidden", "stable", "unknown"], version >= 3)
+        hidden, stable, unknown = (await peer.ask(request, version, DescribeGroupsResponse)).groups
+        assert (hidden.group_id, hidden.error_code) == ("hidden", GroupAuthorizationFailed.code)
+        assert (stable.group_id, stable.error_code, stable.group_state) == ("stable", NONE, "Stable")
+        assert stable.authorized_operations == (3400 if version >= 3 else -(2**31))
+        assert hidden.authorized_operations == -(2**31)
+        expected = (GroupIdNotFound.code, "Group unknown not found.") if version >= 6 else (NONE, None)
+        assert (unknown.error_code, unknown.error_message) == expected
+        assert unknown.group_state == "Dead"
+
+    @pytest.mark.parametrize("version", range(3))
+    async def test_delete(self, peer: Peer, version: int) -> None:  # GD-01, GD-02
+        await peer.commit({T0: 1}, group_id="simple")
+        await peer.stable_member("stable")
+        deny(peer, Operation.DELETE, ResourceType.GROUP, "hidden")
+        request = DeleteGroupsRequest(["hidden", "simple", "stable", "unknown", "simple"])
+        answer = await peer.ask(request, version, DeleteGroupsResponse)
+        assert {one.group_id: one.error_code for one in answer.results} == {
+            "hidden": GroupAuthorizationFailed.code,
+            "simple": NONE,
+            "stable": NonEmptyGroup.code,
+            "unknown": GroupIdNotFound.code,
+        }
+        assert len(answer.results) == 4
+
+    @pytest.mark.parametrize("version", range(2))
+    async def test_consumer_group_describe(self, peer: Peer, version: int) -> None:  # K1099-14, K1099-20
+        await peer.commit({T0: 1}, group_id="simple")
+        deny(peer, Operation.DESCRIBE, ResourceType.GROUP, "hidden")
+        request = ConsumerGroupDescribeRequest(["hidden", "simple", "unknown"])
+        groups = (await peer.ask(request, version, ConsumerGroupDescribeResponse)).groups
+        assert [(one.group_id, one.error_code, one.error_message) for one in groups] == [
+            ("hidden", GroupAuthorizationFailed.code, None),
+            ("simple", GroupIdNotFound.code, "Group simple is not a consumer group."),
+            ("unknown", GroupIdNotFound.code, "Group unknown not found."),
+        ]
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("feature.group.version", "0"), ("group.coordinator.rebalance.protocols", "classic")]
+    )
+    async def test_consumer_protocol_off(self, name: str, value: str) -> None:  # K1099-23
+        async with Broker(properties={name: value}) as broker:
+            request = ConsumerGroupDescribeRequest(["g"])
+            answer = await Peer(broker).ask(request, 1, ConsumerGroupDescribeResponse)
+            assert [one.error_code for one in answer.groups] == [UnsupportedVersion.code]

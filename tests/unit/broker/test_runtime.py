@@ -1,0 +1,271 @@
+"""Coordinators coming, going, loading and failing: the shell round them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from tests.unit.broker.peer import Peer
+
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.runtime_shard import Shard
+from groupkeeper.coordinator.result import Meter
+from groupkeeper.protocol.errors import (
+    NONE,
+    CoordinatorLoadInProgress,
+    NotCoordinator,
+    RebalanceInProgress,
+    UnknownMemberId,
+    UnknownServerError,
+)
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
+from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
+
+T0, T1 = ("t", 0), ("t", 1)
+PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+
+
+def new_broker(directory: Path) -> Broker:
+    return Broker(directory=directory, properties=PROPERTIES)
+
+
+@pytest_asyncio.fixture
+async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        yield Peer(broker)
+
+
+async def heartbeat(peer: Peer, member_id: str, generation: int = 1) -> int:
+    return (await peer.ask(HeartbeatRequest("g", generation, member_id), 4, HeartbeatResponse)).error_code
+
+
+async def wait_until_loaded(broker: Broker) -> None:
+    deadline = asyncio.get_running_loop().time() + 10
+    while any(shard.is_loading for shard in broker.groups.shards):
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.001)
+
+
+async def test_restart_keeps_groups_and_offsets(tmp_path: Path) -> None:  # GR-03, GP-03
+    async with new_broker(tmp_path) as broker:
+        peer = Peer(broker)
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        member_id = await peer.stable_member()
+        assert await peer.commit({T0: 5}, generation=1, member_id=member_id) == {T0: NONE}
+        await peer.commit({T1: 6}, group_id="simple")
+    async with new_broker(tmp_path) as broker:
+        peer = Peer(broker)
+        await wait_until_loaded(broker)
+        assert await heartbeat(peer, member_id) == NONE
+        sync = SyncGroupRequest("g", 1, member_id, None, "consumer", "range")
+        assert (await peer.ask(sync, 5, SyncGroupResponse)).assignment == b"assigned"
+        assert await peer.fetch() == {T0: (5, NONE)}
+        assert await peer.fetch(group_id="simple") == {T1: (6, NONE)}
+
+
+async def test_records_of_one_operation_are_one_batch(peer: Peer) -> None:  # GR-09, GR-01
+    await peer.commit({T0: 5, T1: 6})
+    shard_log = peer.broker.topics.partition(OFFSETS_TOPIC, 3)
+    assert peer.broker.groups.shard_of("g") is peer.broker.groups.shards[3]
+    assert shard_log is not None
+    ((header, records),) = shard_log.records()
+    assert header.record_count == 2
+    decoded = [decode_record(record.key or b"", record.value) for record in records]
+    assert [entry.key for entry in decoded if isinstance(entry, Entry)] == [
+        OffsetCommitKey("g", "t", 0),
+        OffsetCommitKey("g", "t", 1),
+    ]
+    assert [record.value[:2] for record in records if record.value] == [b"\0\4"] * 2
+
+
+async def test_parked_calls_are_answered_by_others(peer: Peer) -> None:  # GC-10, GC-15
+    ids = []
+    for name in "ab":
+        request = peer.join_request(instance_id=name)
+        waiting = asyncio.create_task(peer.ask(request, 9, JoinGroupResponse))
+        await asyncio.sleep(0)
+        if ids:
+            rejoin = await peer.ask(peer.join_request(ids[0], instance_id="a"), 9, JoinGroupResponse)
+            assert rejoin.generation_id == 2
+        joined = await waiting
+        ids.append(joined.member_id)
+        if len(ids) == 1:
+            sync = SyncGroupRequest("g", 1, ids[0], "a", "consumer", "range")
+            await peer.ask(sync, 5, SyncGroupResponse)
+    follower = SyncGroupRequest("g", 2, ids[1], "b", "consumer", "range")
+    waiting_sync = asyncio.create_task(peer.ask(follower, 5, SyncGroupResponse))
+    await asyncio.sleep(0)
+    assert not waiting_sync.done()
+    assignments = [SyncGroupRequestAssignment(one, one.encode()) for one in ids]
+    leader = SyncGroupRequest("g", 2, ids[0], "a", "consumer", "range", assignments)
+    assert (await peer.ask(leader, 5, SyncGroupResponse)).assignment == ids[0].encode()
+    assert (await waiting_sync).assignment == ids[1].encode()
+    assert peer.broker.groups.marks[Meter.GROUP_COMPLETED_REBALANCE] == 2
+
+
+async def test_session_timer_runs(tmp_path: Path) -> None:  # GC-19
+    properties = {**PROPERTIES, "group.min.session.timeout.ms": "10"}
+    async with Broker(directory=tmp_path, properties=properties) as broker:
+        peer = Peer(broker)
+        broker.groups.ensure_topic()
+        request = peer.join_request(instance_id="i")
+        request.session_timeout_ms = 20
+        member_id = (await peer.ask(request, 9, JoinGroupResponse)).member_id
+        deadline = asyncio.get_running_loop().time() + 10
+        while (code := await heartbeat_without_renewal(peer, member_id)) != UnknownMemberId.code:
+            assert code == RebalanceInProgress.code or code == 22
+            assert asyncio.get_running_loop().time() < deadline
+            await asyncio.sleep(0.005)
+
+
+async def heartbeat_without_renewal(peer: Peer, member_id: str) -> int:
+    """A heartbeat of a wrong generation finds out whether the member is still known, and keeps nothing alive."""
+    return await heartbeat(peer, member_id, generation=99)
+
+
+async def test_loading_partition_answers_so(peer: Peer) -> None:  # GP-03, GC-18, K518-14
+    await peer.commit({T0: 5})
+    shard = peer.broker.groups.shard_of("g")
+    shard.is_loading = True
+    assert await peer.commit({T0: 6}) == {T0: CoordinatorLoadInProgress.code}
+    assert await heartbeat(peer, "m") == NONE
+    listed = await peer.ask(ListGroupsRequest(), 5, ListGroupsResponse)
+    assert (listed.error_code, list(listed.groups)) == (CoordinatorLoadInProgress.code, [])
+    shard.is_loading = False
+    assert await peer.fetch() == {T0: (5, NONE)}
+
+
+async def test_partition_that_cannot_be_loaded(tmp_path: Path) -> None:  # GR-08
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        await Peer(broker).commit({T0: 5})
+        await Peer(broker).commit({T0: 7}, group_id="b")
+        key, _ = encode_record(Entry(OffsetCommitKey("g", "t", 0), OffsetCommitValue()))
+        log = broker.topics.partition(OFFSETS_TOPIC, 3)
+        assert log is not None
+        log.append(write_batch([Record(key, b"\0\x63", (), 0)]), 0)
+    async with new_broker(tmp_path) as broker:
+        peer = Peer(broker)
+        await wait_until_loaded_or_failed(broker)
+        assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
+        assert await peer.fetch(group_id="b") == {T0: (7, NONE)}
+        listed = await peer.ask(ListGroupsRequest(), 5, ListGroupsResponse)
+        assert [group.group_id for group in listed.groups] == ["b"]
+
+
+async def wait_until_loaded_or_failed(broker: Broker) -> None:
+    deadline = asyncio.get_running_loop().time() + 10
+    while any(shard.is_loading and shard.failure is None for shard in broker.groups.shards):
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.001)
+
+
+async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-08
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        await Peer(broker).commit({T0: 5})
+        log = broker.topics.partition(OFFSETS_TOPIC, 3)
+        assert log is not None
+        log.append(write_batch([Record(b"\0\x11\0\1g", b"\0\0", (), 0)]), 0)
+    async with new_broker(tmp_path) as broker:
+        await wait_until_loaded(broker)
+        assert await Peer(broker).fetch() == {T0: (5, NONE)}
+
+
+async def test_transactions_in_the_log(tmp_path: Path) -> None:  # GR-07, GO-23
+    async with new_broker(tmp_path) as broker:
+        broker.groups.ensure_topic()
+        log = broker.topics.partition(OFFSETS_TOPIC, 3)
+        assert log is not None
+        for producer_id, (offset, is_commit) in enumerate([(5, True), (6, False)]):
+            key, value = encode_record(Entry(OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset)))
+            named = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+            log.append(write_batch([Record(key, value, (), 0)], **named), 0)
+            marker = end_transaction_record(EndTransaction(is_commit, 0), 0)
+            log.append(write_batch([marker], **{**named, "base_sequence": 1}, is_control=True), 0)
+    async with new_broker(tmp_path) as broker:
+        await wait_until_loaded(broker)
+        assert await Peer(broker).fetch() == {T0: (5, NONE)}
+
+
+async def test_failed_append_changes_nothing(peer: Peer) -> None:  # GR-09, GW-08
+    await peer.commit({T0: 5})
+    log = peer.broker.topics.partition(OFFSETS_TOPIC, 3)
+    assert log is not None
+    log.failure = "disk on fire"
+    assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
+    log.failure = None
+    assert await peer.fetch() == {T0: (5, NONE)}
+    assert peer.broker.groups.marks[Meter.OFFSET_COMMIT] == 1
+
+
+async def test_records_larger_than_allowed(tmp_path: Path) -> None:  # GW-08
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create(OFFSETS_TOPIC, 4, {"max.message.bytes": "200"})
+        peer = Peer(broker)
+        answer = await peer.ask(peer.join_request(instance_id="i" * 300), 9, JoinGroupResponse)
+        sync = SyncGroupRequest("g", 1, answer.member_id, None, "consumer", "range")
+        assert (await peer.ask(sync, 5, SyncGroupResponse)).error_code == UnknownServerError.code
+
+
+async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-76
+    await peer.commit({T0: 5})
+    peer.broker.topics.delete("t")
+    assert await peer.fetch() == {}
+
+
+async def test_deleted_offsets_topic_ends_its_coordinators(peer: Peer) -> None:  # GP-05, GC-28
+    await peer.stable_member()
+    waiting = asyncio.create_task(peer.ask(peer.join_request(instance_id="b"), 9, JoinGroupResponse))
+    await asyncio.sleep(0)
+    assert peer.broker.groups.shard_of("g").parked_count == 1
+    peer.broker.topics.delete(OFFSETS_TOPIC)
+    assert (await waiting).error_code == NotCoordinator.code
+    assert await heartbeat(peer, "m") == NotCoordinator.code
+    peer.broker.groups.ensure_topic()
+    assert await peer.fetch() == {}
+
+
+async def test_more_partitions_are_loaded_anew(peer: Peer) -> None:  # GP-01
+    await peer.commit({T0: 5})
+    topic = peer.broker.topics.get(OFFSETS_TOPIC)
+    assert topic is not None
+    peer.broker.topics.grow(topic, 8)
+    await wait_until_loaded(peer.broker)
+    assert len(peer.broker.groups.shards) == 8
+
+
+async def test_long_logs_load_in_turns(tmp_path: Path) -> None:  # GP-03
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        peer = Peer(broker)
+        for offset in range(2_100):
+            await peer.commit({T0: offset})
+        log = broker.topics.partition(OFFSETS_TOPIC, 3)
+        assert log is not None
+        shard = Shard(log, broker.groups.settings, broker.now_ms, {})
+        loading = asyncio.create_task(shard.load())
+        await asyncio.sleep(0)
+        assert shard.is_loading
+        await loading
+        assert not shard.is_loading
+        assert shard.coordinator.state.offsets.of_group("g")["t"][0].committed_offset == 2_099
+        shard.unload()

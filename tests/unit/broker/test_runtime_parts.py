@@ -1,0 +1,140 @@
+"""Parts of the runtime that need no broker: the partition of a group, and deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from groupkeeper.broker.runtime_log import map_log_error
+from groupkeeper.broker.runtime_partitioning import java_hash, partition_of_group
+from groupkeeper.broker.runtime_timers import TimerTable
+from groupkeeper.coordinator.timers import JoinPhase, SyncPhase, TimerKey
+from groupkeeper.protocol import errors
+
+A, B = JoinPhase("a"), JoinPhase("b")
+
+
+@pytest.mark.parametrize(
+    ("group_id", "partition"),
+    [("foo", 24), ("group1", 40), ("my-group", 12), ("", 0), ("polygenelubricants", 0), ("é😀", 12)],
+)
+def test_partition_of_group(group_id: str, partition: int) -> None:  # GP-01
+    assert partition_of_group(group_id, 50) == partition
+
+
+def test_hash_is_signed() -> None:  # GP-01
+    assert java_hash("polygenelubricants") == -(2**31)
+    assert partition_of_group("polygenelubricants", 7) == 0
+
+
+def test_log_errors_are_mapped() -> None:  # GW-08
+    assert type(map_log_error(errors.NetworkException())) is errors.CoordinatorLoadInProgress
+    assert type(map_log_error(errors.RequestTimedOut())) is errors.CoordinatorNotAvailable
+    assert type(map_log_error(errors.KafkaStorageError())) is errors.NotCoordinator
+    assert type(map_log_error(errors.RecordListTooLarge())) is errors.UnknownServerError
+    other = errors.InvalidTopicException()
+    assert map_log_error(other) is other
+
+
+class ManualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 100.0
+
+    def time(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock and runs what is due."""
+        self.now += seconds
+        self.call_soon(self.stop)
+        self.run_forever()
+
+
+class Timers:
+    """A timer table and what expired in it."""
+
+    def __init__(self, on_expired: Callable[[TimerKey], None] | None = None) -> None:
+        self.loop = ManualLoop()
+        self.expired: list[TimerKey] = []
+        self.table = TimerTable(self.loop, on_expired or self.expired.append)
+
+    def advance(self, seconds: float) -> list[TimerKey]:
+        """What expires until then."""
+        before = len(self.expired)
+        self.loop.advance(seconds)
+        return self.expired[before:]
+
+
+@pytest.fixture
+def timers() -> Timers:
+    return Timers()
+
+
+def test_timers_expire_once_in_order(timers: Timers) -> None:
+    timers.table.arm(A, 2_000)
+    timers.table.arm(B, 1_000)
+    assert timers.advance(0.9) == []
+    assert timers.advance(0.2) == [B]
+    assert timers.advance(10) == [A]
+    assert timers.advance(10) == []
+    assert len(timers.table) == 0
+
+
+def test_moved_deadlines(timers: Timers) -> None:
+    timers.table.arm(A, 1_000)
+    timers.table.arm(A, 3_000)
+    timers.table.arm(B, 3_000)
+    timers.table.arm(B, 1_000)
+    assert timers.advance(1.5) == [B]
+    assert timers.advance(1) == []
+    assert timers.advance(1) == [A]
+    assert timers.advance(10) == []
+
+
+def test_disarmed_timers_do_not_expire(timers: Timers) -> None:
+    timers.table.arm(A, 1_000)
+    timers.table.disarm(A)
+    timers.table.disarm(B)
+    assert timers.advance(2) == []
+    timers.table.arm(A, 1_000)
+    assert timers.advance(2) == [A]
+
+
+def test_rearmed_before_the_old_alarm_rings(timers: Timers) -> None:
+    timers.table.arm(A, 1_000)
+    timers.table.disarm(A)
+    timers.table.arm(A, 5_000)
+    assert timers.advance(2) == []
+    assert timers.advance(4) == [A]
+
+
+def test_keys_of_other_types_are_other_timers(timers: Timers) -> None:
+    timers.table.arm(A, 1_000)
+    timers.table.arm(SyncPhase("a"), 1_000)
+    timers.table.disarm(SyncPhase("a"))
+    assert timers.advance(1) == [A]
+
+
+def test_expiring_may_disarm_and_arm() -> None:
+    def expire(timer: TimerKey) -> None:
+        timers.expired.append(timer)
+        timers.table.disarm(B)
+        if len(timers.expired) == 1:
+            timers.table.arm(A, 1_000)
+
+    timers = Timers(expire)
+    timers.table.arm(A, 1_000)
+    timers.table.arm(B, 1_000)
+    assert timers.advance(1) == [A]
+    assert timers.advance(1) == [A]
+
+
+def test_cleared_table_is_silent(timers: Timers) -> None:
+    timers.table.arm(A, 1_000)
+    timers.table.clear()
+    assert timers.advance(2) == []
