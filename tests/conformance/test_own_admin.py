@@ -1,0 +1,271 @@
+"""Our Admin on real brokers with real members: ours by default, Apache Kafka with BROKER_UNDER_TEST=apache."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import confluent_kafka
+import pytest
+import pytest_asyncio
+from tests.conformance.brokers import RunningBroker, wait_for
+from tests.conformance.clients import CLIENTS, Client, ConsumerOptions, Sent
+from tests.conformance.member import Member
+from tools.apache_kafka import ApacheKafka
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    GroupState,
+    GroupType,
+    ListedOffset,
+    MemberToRemove,
+    NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicPartition,
+)
+from groupkeeper.client.errors import UnsupportedVersion
+from groupkeeper.protocol.errors import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    InvalidGroupId,
+    InvalidTopicException,
+    NonEmptyGroup,
+    TopicAlreadyExists,
+    UnknownMemberId,
+    UnknownTopicOrPartition,
+)
+
+T0 = 1_700_000_000_000
+
+
+@pytest_asyncio.fixture
+async def own(broker: RunningBroker) -> AsyncIterator[Admin]:
+    async with Admin(broker.bootstrap_servers) as admin:
+        yield admin
+
+
+@pytest.fixture
+def live_group(broker: RunningBroker, topic: str, name: str, client: Client) -> Iterator[str]:
+    """A Stable classic group of one static member of each client library in turn, which owns all partitions."""
+    options = ConsumerOptions(group=name, instance_id="static-1", session_timeout_ms=30_000)
+    with Member(client, broker.bootstrap_servers, options, [topic]) as member:
+        wait_for(lambda: len(member.assignment) == 6, "the assignment")
+        yield name
+
+
+async def test_topics(own: Admin, name: str) -> None:
+    created = await own.create_topics([NewTopic(name, 3, 1), NewTopic("no/slash", 1)])
+    assert list(created.done) == [name]
+    assert isinstance(created.failed["no/slash"], InvalidTopicException)
+    assert isinstance((await own.create_topics([NewTopic(name, 3)])).failed[name], TopicAlreadyExists)
+    described = await own.describe_topics([name, f"{name}-missing"])
+    assert described.failed == {f"{name}-missing": UnknownTopicOrPartition()}
+    topic = described.done[name]
+    assert topic.topic_id == created.done[name].topic_id
+    assert [(each.partition, each.leader is not None, each.error) for each in topic.partitions] == [
+        (0, True, None),
+        (1, True, None),
+        (2, True, None),
+    ]
+    assert name in [each.name for each in await own.list_topics()]
+    assert name in (await own.describe_topics()).done
+    deleted = await own.delete_topics([name, f"{name}-missing"])
+    assert list(deleted.done) == [name]
+    assert isinstance(deleted.failed[f"{name}-missing"], UnknownTopicOrPartition)
+
+
+async def test_cluster(own: Admin, broker: RunningBroker) -> None:
+    cluster = await own.describe_cluster()
+    assert cluster.cluster_id
+    assert cluster.controller in cluster.nodes
+    assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [broker.bootstrap_servers]
+
+
+async def test_log_offsets(own: Admin, broker: RunningBroker, topic: str) -> None:
+    stamps = [T0, T0 + 5000, T0 + 1000]
+    CLIENTS["confluent"].produce(broker.bootstrap_servers, topic, [Sent(b"x", timestamp_ms=stamp) for stamp in stamps])
+    p0, p1 = TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+    async def offset_of(partition: TopicPartition, spec: OffsetSpec) -> tuple[int, int]:
+        found = (await own.list_offsets({partition: spec})).all()[partition]
+        return found.offset, found.timestamp
+
+    assert await offset_of(p0, OffsetSpec.earliest()) == (0, -1)
+    assert await offset_of(p0, OffsetSpec.latest()) == (3, -1)
+    assert await offset_of(p0, OffsetSpec.for_timestamp(T0 + 1)) == (1, T0 + 5000)
+    assert await offset_of(p0, OffsetSpec.max_timestamp()) == (1, T0 + 5000)
+    assert await offset_of(p0, OffsetSpec.for_timestamp(T0 + 5001)) == (-1, -1)
+    assert await offset_of(p1, OffsetSpec.latest()) == (0, -1)
+    assert await offset_of(p1, OffsetSpec.max_timestamp()) == (-1, -1)
+    committed = await own.list_offsets({p0: OffsetSpec.latest()}, read_committed=True)
+    assert committed.all()[p0].offset == 3
+    unknown = {TopicPartition(topic, 99): OffsetSpec.latest(), p0: OffsetSpec.latest()}
+    batch = await own.list_offsets(unknown)
+    assert isinstance(batch.done[p0], ListedOffset)
+    assert batch.failed == {TopicPartition(topic, 99): UnknownTopicOrPartition()}
+
+
+async def test_offsets_of_groups_without_members(own: Admin, topic: str) -> None:
+    # K88-10, K88-11, K88-40 … K88-42, K496-10, K496-12, GO-12
+    p0, p1 = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    gone = TopicPartition(f"{topic}-missing", 0)
+    offsets = {p0: OffsetAndMetadata(5, 0, "note"), p1: OffsetAndMetadata(7), gone: OffsetAndMetadata(1)}
+    altered = await own.alter_consumer_group_offsets(topic, offsets)
+    assert list(altered.done) == [p0, p1]
+    assert altered.failed == {gone: UnknownTopicOrPartition()}
+
+    batch = await own.list_consumer_group_offsets(
+        {topic: None, f"{topic}-missing": None, f"{topic}-named": [p0], f"{topic}-none": []}
+    )
+    assert batch.failed == {}
+    assert batch.done[topic].all() == {p0: OffsetAndMetadata(5, 0, "note"), p1: OffsetAndMetadata(7)}
+    assert batch.done[f"{topic}-missing"].all() == {}
+    assert batch.done[f"{topic}-named"].all() == {p0: None}
+    assert batch.done[f"{topic}-none"].all() == {}
+
+    deleted = await own.delete_consumer_group_offsets(topic, [p1, gone, TopicPartition(topic, 5)])
+    assert list(deleted.done) == [p1, TopicPartition(topic, 5)]
+    assert deleted.failed == {gone: UnknownTopicOrPartition()}
+    assert list((await own.list_consumer_group_offsets({topic: None})).all()[topic].done) == [p0]
+    with pytest.raises(GroupIdNotFound):
+        await own.delete_consumer_group_offsets(f"{topic}-missing", [p0])
+    with pytest.raises(InvalidGroupId):  # K496-19
+        await own.delete_consumer_group_offsets("", [p0])
+
+
+async def test_simple_groups(own: Admin, topic: str) -> None:
+    # K518-16, K518-35, K1099-39, GD-01 … GD-05
+    group = f"{topic}-simple"
+    await own.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(1)})
+    listing = (await own.list_groups()).all()[group]
+    assert (listing.group_type, listing.group_state, listing.protocol_type) == (GroupType.CLASSIC, GroupState.EMPTY, "")
+    assert listing.is_simple
+    assert group not in (await own.list_groups(states=[GroupState.STABLE])).all()
+    assert group in (await own.list_groups(states=["empty"], types=["Classic"])).all()  # K518-11
+    assert group not in (await own.list_groups(types=["Consumer"])).all()
+    assert (await own.list_groups(states=["NoSuchState"])).all() == {}  # K518-12
+
+    batch = await own.describe_consumer_groups([group, f"{group}-missing"])
+    description = batch.done[group]
+    assert (description.is_simple, description.group_type) == (True, GroupType.CLASSIC)
+    assert (description.group_state, description.members) == (GroupState.EMPTY, ())
+    assert batch.failed == {f"{group}-missing": GroupIdNotFound(f"Group {group}-missing not found.")}
+    assert list((await own.describe_classic_groups([group])).all()) == [group]
+
+    coordinators = (await own.find_coordinators([group, "any"])).all()
+    assert coordinators[group] == description.coordinator
+    deleted = await own.delete_consumer_groups([group, f"{group}-missing"])
+    assert list(deleted.done) == [group]
+    assert isinstance(deleted.failed[f"{group}-missing"], GroupIdNotFound)
+    assert group not in (await own.list_groups()).all()
+
+
+async def test_groups_with_members(own: Admin, topic: str, live_group: str) -> None:
+    # K1099-32 … K1099-40, K496-11, K496-42, GC-31, GD-02, GO-04
+    description = (await own.describe_consumer_groups([live_group])).all()[live_group]
+    assert (description.group_type, description.group_state) == (GroupType.CLASSIC, GroupState.STABLE)
+    assert (description.group_epoch, description.partition_assignor, description.is_simple) == (None, "range", False)
+    [member] = description.members
+    assert member.instance_id == "static-1"
+    assert sorted(member.assignment) == [TopicPartition(topic, index) for index in range(6)]
+    assert member.subscribed_topics == (topic,)
+    assert (member.upgraded, member.member_epoch, member.target_assignment) == (None, None, None)
+    assert "127.0.0.1" in member.client_host
+    classic = (await own.describe_classic_groups([live_group])).all()[live_group]
+    assert (classic.protocol_type, classic.protocol, classic.members) == ("consumer", "range", (member,))
+
+    p0 = TopicPartition(topic, 0)
+    altered = await own.alter_consumer_group_offsets(live_group, {p0: OffsetAndMetadata(1)})
+    assert altered.failed == {p0: UnknownMemberId()}
+    assert isinstance((await own.delete_consumer_groups([live_group])).failed[live_group], NonEmptyGroup)
+    deleted = await own.delete_consumer_group_offsets(live_group, [p0])
+    assert deleted.failed == {p0: GroupSubscribedToTopic()}
+
+    removed = await own.remove_members(
+        live_group, [MemberToRemove("static-1"), MemberToRemove("nobody")], reason="test"
+    )
+    assert list(removed.done) == [MemberToRemove("static-1")]
+    assert isinstance(removed.failed[MemberToRemove("nobody")], UnknownMemberId)
+
+
+async def test_removing_all_members(own: Admin, broker: RunningBroker, topic: str, name: str) -> None:
+    # GC-31: a static member stays in its group after it has gone, until it is removed.
+    options = ConsumerOptions(group=name, instance_id="gone", session_timeout_ms=30_000)
+
+    def come_and_go() -> None:
+        with Member(CLIENTS["confluent"], broker.bootstrap_servers, options, [topic]) as member:
+            wait_for(lambda: len(member.assignment) == 6, "the assignment")
+            member.stop()
+
+    await asyncio.to_thread(come_and_go)
+    assert len((await own.describe_consumer_groups([name])).all()[name].members) == 1
+    assert (await own.remove_members(name)).all() == {MemberToRemove("gone"): None}
+    assert (await own.describe_consumer_groups([name])).all()[name].members == ()
+
+
+async def test_hundreds_of_groups(own: Admin, topic: str) -> None:
+    # K88-45, K518-33
+    groups = [f"{topic}-{index:03}" for index in range(500)]
+    partitions = [TopicPartition(topic, index) for index in range(6)]
+
+    async def commit(group: str, offset: int) -> None:
+        offsets = {partition: OffsetAndMetadata(offset) for partition in partitions}
+        (await own.alter_consumer_group_offsets(group, offsets)).all()
+
+    await asyncio.gather(*(commit(group, index) for index, group in enumerate(groups)))
+    assert set(groups) <= set((await own.list_groups()).all())
+    offsets = (await own.list_consumer_group_offsets(dict.fromkeys(groups))).all()
+    for index, group in enumerate(groups):
+        assert offsets[group].all() == dict.fromkeys(sorted(offsets[group].done), OffsetAndMetadata(index))
+        assert len(offsets[group].done) == 6
+    assert len((await own.describe_consumer_groups(groups)).all()) == 500
+    assert len((await own.delete_consumer_groups(groups)).all()) == 500
+    assert not set(groups) & set((await own.list_groups()).all())
+
+
+@pytest.mark.conformance
+async def test_consumer_groups_of_apache(apache_kafka: ApacheKafka, name: str) -> None:
+    # K1099-30 … K1099-33: KIP-848 groups as Apache Kafka answers them.
+    servers = apache_kafka.bootstrap_servers
+    async with Admin(servers) as admin:
+        await admin.create_topics([NewTopic(name, 6, 1)])
+        consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": servers, "group.id": name, "group.protocol": "consumer", "client.id": "me"}
+        )
+        consumer.subscribe([name])
+
+        def has_all() -> bool:
+            consumer.poll(0.05)
+            return len(consumer.assignment()) == 6
+
+        await asyncio.to_thread(wait_for, has_all, "the assignment")
+        group = (await admin.describe_consumer_groups([name], include_authorized_operations=True)).all()[name]
+        listing = (await admin.list_groups(types=[GroupType.CONSUMER])).all()[name]
+        classic = await admin.describe_classic_groups([name])
+        offsets = (await admin.list_consumer_group_offsets({name: None}, require_stable=True)).all()
+        await asyncio.to_thread(consumer.close)
+    assert (listing.group_type, listing.protocol_type) == (GroupType.CONSUMER, "consumer")
+    assert (group.group_type, group.group_state) == (GroupType.CONSUMER, GroupState.STABLE)
+    assert group.group_epoch == group.target_assignment_epoch
+    assert group.authorized_operations is not None
+    assert "DESCRIBE" in group.authorized_operations
+    [described] = group.members
+    assert described.upgraded is True
+    assert (described.client_id, described.instance_id, described.subscribed_topics) == ("me", None, (name,))
+    assert described.member_epoch == group.group_epoch
+    assert sorted(described.assignment) == [TopicPartition(name, index) for index in range(6)]
+    assert described.target_assignment is not None
+    assert sorted(described.target_assignment) == sorted(described.assignment)
+    assert isinstance(classic.failed[name], GroupIdNotFound)
+    assert offsets[name].failed == {}
+
+
+@pytest.mark.conformance
+async def test_specs_of_tiered_storage_on_apache(apache_kafka: ApacheKafka, name: str) -> None:
+    partition = TopicPartition(name, 0)
+    async with Admin(apache_kafka.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic(name, 1, 1)])
+        for spec in (OffsetSpec.earliest_local(), OffsetSpec.latest_tiered(), OffsetSpec.earliest_pending_upload()):
+            failure = (await admin.list_offsets({partition: spec})).failed.get(partition)
+            assert not isinstance(failure, UnsupportedVersion)
