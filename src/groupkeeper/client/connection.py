@@ -13,9 +13,10 @@ from groupkeeper.client.errors import (
     ClientClosed,
     ConnectionFailed,
     UnexpectedAnswer,
+    Unrepresentable,
     UnresolvableName,
 )
-from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.codec import MalformedMessage, UnsupportedField
 from groupkeeper.protocol.framing import decode_response, encode_request
 from groupkeeper.protocol.primitives import RootMessage
 
@@ -118,8 +119,8 @@ class Connection(asyncio.BufferedProtocol):
     async def ask(self, request: RootMessage, version: int, answer_type: type[A], timeout_s: float) -> A:
         """Send a request and wait for its answer.
 
-        Raises ConnectionFailed, CallTimedOut, UnexpectedAnswer; UnsupportedField for a request that the version
-        cannot carry. After a cancellation or a timeout the late answer is dropped when it comes.
+        Raises ConnectionFailed, CallTimedOut, UnexpectedAnswer, Unrepresentable. After a cancellation or a timeout
+        the late answer is dropped when it comes.
         """
         frame = await self.exchange(request, version, timeout_s)
         try:
@@ -152,7 +153,10 @@ class Connection(asyncio.BufferedProtocol):
             raise ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
         assert self._transport is not None
         correlation_id = self._correlation_id
-        frame = encode_request(correlation_id, self._client_id, request, version)
+        try:
+            frame = encode_request(correlation_id, self._client_id, request, version)
+        except UnsupportedField as error:
+            raise Unrepresentable(f"the request cannot be represented: {error}") from error
         self._correlation_id = 0 if correlation_id == _MAX_INT32 else correlation_id + 1
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.pending[correlation_id] = answer
@@ -186,24 +190,17 @@ async def open_connection(address: Address, settings: Settings, security: Securi
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
-    try:
-        async with asyncio.timeout(timeout_s):
-            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except TimeoutError:
-        raise ConnectionFailed(f"{address}: the name could not be looked up in time") from None
-    except OSError as error:
-        text = f"{address}: the name {address.host} cannot be resolved ({error.strerror or error}): check its spelling"
-        raise UnresolvableName(f"{text}, or whether this machine's DNS or /etc/hosts knows it") from error
+    found = await _look_up(address, timeout_s)
     tls = security.tls()
     last = ConnectionFailed(f"{address}: the name has no address")
-    for index, (_, _, _, _, sockaddr) in enumerate(found):
+    for index, host in enumerate(found):
         share_s = (deadline - loop.time()) / (len(found) - index)
         connection = Connection(address, settings.client_id, settings.max_answer_bytes)
         try:
             async with asyncio.timeout(share_s):
                 await loop.create_connection(
                     lambda made=connection: made,
-                    str(sockaddr[0]),
+                    host,
                     address.port,
                     ssl=tls,
                     server_hostname=address.host if tls else None,
@@ -217,6 +214,27 @@ async def open_connection(address: Address, settings: Settings, security: Securi
             last = ConnectionFailed(f"{address}: {_reason(error)}")
             last.__cause__ = error
     raise last
+
+
+async def _look_up(address: Address, timeout_s: float) -> list[str]:
+    """The IP addresses of the host, the preferred one first."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, address.host)
+        except OSError:
+            continue
+        return [address.host]  # without the thread that a look-up needs
+    try:
+        async with asyncio.timeout(timeout_s):
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise ConnectionFailed(f"{address}: the name could not be looked up in time") from None
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        text = f"{address}: the name {address.host} cannot be resolved ({reason}): check its spelling"
+        raise UnresolvableName(f"{text}, or whether this machine's DNS or /etc/hosts knows it") from error
+    return list(dict.fromkeys(str(sockaddr[0]) for _, _, _, _, sockaddr in found))
 
 
 def _reason(error: OSError) -> str:

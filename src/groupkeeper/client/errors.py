@@ -15,6 +15,10 @@ class InvalidAddress(IllegalArgument):
     """A bootstrap server is not of the form host:port."""
 
 
+class Unrepresentable(IllegalArgument):
+    """A value of the request has no form on the wire: a lone surrogate in a name, or a name that is too long."""
+
+
 class ConnectionFailed(ClientError):
     """A broker could not be reached, or hung up. Retried until the call's timeout unless nothing can help."""
 

@@ -12,7 +12,14 @@ from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.client.admin.types import Batch, Failure
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ClientError, ConnectionFailed, MissingResult
+from groupkeeper.client.errors import (
+    AnswerTooLarge,
+    CallTimedOut,
+    ClientError,
+    ConnectionFailed,
+    MissingResult,
+    Unrepresentable,
+)
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.protocol.errors import KafkaError
@@ -104,6 +111,10 @@ class Routed(Generic[K, V]):
             except CallTimedOut as error:
                 self._time_out(keys, dict.fromkeys(keys, error))
                 return
+            except Unrepresentable as error:
+                for part in self._halves(keys, error):
+                    self._group.create_task(self._find(part, is_again, backoff.copy()))
+                return
             except (ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
                 return
@@ -130,13 +141,9 @@ class Routed(Generic[K, V]):
                     self._causes.update(failures)
                 await self._move(failures, backoff)
                 return
-            except AnswerTooLarge as error:
-                if len(keys) == 1:
-                    self._fail({keys[0]: error})
-                else:
-                    half = len(keys) // 2
-                    for part in (keys[:half], keys[half:]):
-                        self._group.create_task(self._settle(peer, part, backoff.copy()))
+            except (AnswerTooLarge, Unrepresentable) as error:
+                for part in self._halves(keys, error):
+                    self._group.create_task(self._settle(peer, part, backoff.copy()))
                 return
             except (ClientError, KafkaError) as error:
                 self._fail(dict.fromkeys(keys, error))
@@ -177,6 +184,14 @@ class Routed(Generic[K, V]):
             else:
                 done[key] = answer
         return here, elsewhere
+
+    def _halves(self, keys: list[K], error: ClientError) -> tuple[list[K], ...]:
+        """Two parts to try by themselves, so that one key doesn't break the rest; none when it is this key."""
+        if len(keys) == 1:
+            self._fail({keys[0]: error})
+            return ()
+        half = len(keys) // 2
+        return keys[:half], keys[half:]
 
     def _fail(self, failures: dict[K, Failure]) -> None:
         self._batch.failed.update(failures)

@@ -99,7 +99,7 @@ class ScriptedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def count(self, api: str) -> int:
         return sum(1 for each in self.seen if each.api == api)

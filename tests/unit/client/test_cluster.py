@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
@@ -95,6 +96,25 @@ def test_bad_arguments_are_refused_before_connecting() -> None:
     with pytest.raises(UnsupportedSecurity, match=r"security.protocol=SASL_SSL is not supported yet"):
         Admin("a:1", properties={"security.protocol": "SASL_SSL"})
     Admin("a:1", properties={"some.unknown.setting": "1", "security.protocol": "plaintext"})
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6"))]
+)
+async def test_names_and_ipv6(host: str) -> None:
+    async with (
+        ScriptedBroker(host=host, handlers=LISTING) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        assert list((await admin.list_groups()).groups) == ["g"]
 
 
 async def test_one_connection_is_enough_for_a_small_call() -> None:

@@ -15,7 +15,7 @@ from tests.unit.client.scripted_broker import (
     in_turn,
 )
 
-from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult
+from groupkeeper.client.errors import AnswerTooLarge, CallTimedOut, ConnectionFailed, MissingResult, Unrepresentable
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,
@@ -250,6 +250,18 @@ async def test_answers_that_are_too_large_are_asked_for_in_parts() -> None:
         fast_admin(broker.bootstrap_servers) as admin,
     ):
         assert isinstance((await admin.delete_consumer_groups(["a"])).failed["a"], AnswerTooLarge)
+
+
+async def test_a_name_without_a_form_on_the_wire_fails_alone() -> None:
+    async with (
+        ScriptedBroker(handlers={"DeleteGroups": deletion()}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        batch = await admin.delete_consumer_groups(["a", "\ud800", "b"])
+        assert list(batch.done) == ["a", "b"]
+        assert isinstance(batch.failed["\ud800"], Unrepresentable)
+        with pytest.raises(Unrepresentable):
+            await admin.describe_topics(["\ud800"])
 
 
 async def test_cancelling_a_batch_leaves_nothing_behind() -> None:
