@@ -60,6 +60,14 @@ def join(state: StateView, settings: Settings, call: Call, request: JoinGroupReq
     if group is None and request.member_id:
         raise UnknownMemberId
     step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
+    result = _join(step, call, request)
+    if group is None and not result.records:
+        # The group exists durably before its first rebalance completes, even one whose first member is refused (GC-29).
+        return replace(result, records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
+    return result
+
+
+def _join(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if not _has_room_for(step, request.member_id):
         if request.member_id in step.roster.members:
             drop_member(step, request.member_id)
@@ -67,13 +75,8 @@ def join(state: StateView, settings: Settings, call: Call, request: JoinGroupReq
     if not _accepts_protocols(step, request):
         return step.result(_refusal(request.member_id, InconsistentGroupProtocol.code))
     if request.member_id:
-        result = _join_with_id(step, call, request)
-    else:
-        result = _join_without_id(step, call, request)
-    if group is None and not result.records:
-        # The group exists durably before its first rebalance completes (GC-29).
-        return replace(result, records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
-    return result
+        return _join_with_id(step, call, request)
+    return _join_without_id(step, call, request)
 
 
 def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:

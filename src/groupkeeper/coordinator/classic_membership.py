@@ -18,6 +18,7 @@ from groupkeeper.coordinator.classic_step import (
     enter_join_phase,
     fail_syncs,
     note_sync,
+    rebalance_without_dropped,
     remove_members,
     settle_join_phase,
 )
@@ -109,29 +110,29 @@ def leave(state: StateView, settings: Settings, request: LeaveGroupRequest, now_
     if group is None:
         return Result(LeaveGroupResponse(members=[_left(member, UnknownMemberId.code) for member in request.members]))
     step = Step(group, settings, now_ms)
-    answers = [_left(member, _leave(step, member)) for member in request.members]
+    answers = []
+    has_anybody_left = False
+    for member in request.members:
+        try:
+            drop_member(step, _leaving_id(step, member))
+        except KafkaError as error:
+            answers.append(_left(member, error.code))
+        else:
+            answers.append(_left(member, NONE))
+            has_anybody_left = True
+    if has_anybody_left:
+        rebalance_without_dropped(step)
     return step.result(LeaveGroupResponse(members=answers))
 
 
-def _leave(step: Step, leaving: MemberIdentity) -> int:
-    """Removes one member; returns the error code of its entry."""
+def _leaving_id(step: Step, leaving: MemberIdentity) -> str:
+    """The member that leaves, or the id given out that won't be used; an instance id alone names a static member."""
     member_id = leaving.member_id
-    if not member_id:
-        if leaving.group_instance_id is None:
-            return UnknownMemberId.code
+    if not member_id and leaving.group_instance_id is not None:
         member_id = step.roster.member_id_by_instance.get(leaving.group_instance_id, "")
-        if not member_id:
-            return UnknownMemberId.code
-    elif member_id in step.pending:
-        drop_member(step, member_id)
-        end_join_phase_early(step)
-        return NONE
-    try:
+    if member_id not in step.pending:
         check_member(step.roster, member_id, leaving.group_instance_id)
-    except KafkaError as error:
-        return error.code
-    remove_members(step, member_id)
-    return NONE
+    return member_id
 
 
 def _left(member: MemberIdentity, error_code: int) -> MemberResponse:

@@ -303,12 +303,17 @@ def drop_member(step: Step, member_id: str) -> None:
 
 
 def remove_members(step: Step, *member_ids: str) -> None:
-    """Members leave or expire: the others rebalance."""
+    """Members leave or expire: all of them go first, then the others rebalance."""
     for member_id in member_ids:
         drop_member(step, member_id)
+    rebalance_without_dropped(step)
+
+
+def rebalance_without_dropped(step: Step) -> None:
+    """After members were dropped, makes the others rebalance; there is nothing to do in a group that was Empty."""
     if isinstance(step.rebalance, Joining):
         end_join_phase_early(step)
-    else:
+    elif not step.began_empty:
         enter_join_phase(step)
         settle_join_phase(step)
 

@@ -117,6 +117,8 @@ def test_join_phase_ends_when_the_pending_id_leaves_or_expires(driver: Driver) -
 def test_empty_group_needs_a_protocol(driver: Driver, protocol_type: str, protocols: dict[str, bytes]) -> None:  # GC-06
     reply = driver.join(protocol_type=protocol_type, protocols=protocols)
     assert reply.error_code == InconsistentGroupProtocol.code
+    assert driver.state() == "Empty"  # GC-29: refused, but the group is there
+    assert driver.rebuilt().state() == "Empty"
 
 
 @pytest.mark.parametrize(
