@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from groupkeeper.cli.drop_in import ExecutionFailure
 from groupkeeper.cli.options import Options, UsageProblem
-from groupkeeper.cli.properties import BadEscape, BadValue, check_properties, read_properties
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 
@@ -20,20 +19,20 @@ NO_CLIENT = "Failed to create new KafkaAdminClient"
 def open_admin(options: Options, properties_option: str = "command-config") -> Admin:
     """The admin client that the options ask for, not connected yet. Raises ExecutionFailure, UsageProblem."""
     path = options.text(properties_option)
-    properties = _properties(path) if path is not None else {}
-    servers = bootstrap_servers(options.text("bootstrap-server") or "")
+    servers = options.text("bootstrap-server") or ""
+    properties = {} if path is None else _read(path)
+    addresses = bootstrap_servers(servers)
+    if properties:
+        properties = _checked(properties)
     try:
-        properties = check_properties(properties)
-    except BadValue as problem:
-        raise ExecutionFailure(str(problem)) from None
-    _refuse_unfit(properties)
-    try:
-        return Admin(servers, properties=properties)
+        return Admin(addresses, properties=properties)
     except ClientError as problem:
         raise ExecutionFailure(NO_CLIENT) from problem
 
 
-def _properties(path: str) -> dict[str, str]:
+def _read(path: str) -> dict[str, str]:
+    from groupkeeper.cli.properties import BadEscape, read_properties
+
     try:
         return read_properties(path or ".")
     except FileNotFoundError:
@@ -44,6 +43,17 @@ def _properties(path: str) -> dict[str, str]:
         raise ExecutionFailure(f"java.io.IOException: {problem.strerror}") from None
     except BadEscape as problem:
         raise UsageProblem(str(problem)) from None
+
+
+def _checked(properties: Mapping[str, str]) -> dict[str, str]:
+    from groupkeeper.cli.properties import BadValue, check_properties
+
+    try:
+        checked = check_properties(properties)
+    except BadValue as problem:
+        raise ExecutionFailure(str(problem)) from None
+    _refuse_unfit(checked)
+    return checked
 
 
 def bootstrap_servers(text: str) -> str:

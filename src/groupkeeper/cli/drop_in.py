@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 
 from groupkeeper.cli.options import OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.client.errors import ClientError
@@ -45,6 +44,8 @@ def complain(text: str) -> None:
 
 def log_warning(text: str, logger: str) -> None:
     """A warning as the official tools log it."""
+    from datetime import datetime
+
     time = datetime.now().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
     complain(f"[{time}] WARN {text} ({logger})\n")
 

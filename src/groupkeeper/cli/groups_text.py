@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from groupkeeper.cli.java import kafka_name, width
 from groupkeeper.client.admin.types import (
@@ -14,7 +15,6 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.operations.describe import GroupOffsets, OffsetRow
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     GroupIdNotFound,
@@ -24,6 +24,9 @@ from groupkeeper.protocol.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+
+if TYPE_CHECKING:
+    from groupkeeper.operations.describe import GroupOffsets, OffsetRow
 
 MISSING = "-"
 

@@ -1,0 +1,73 @@
+"""What Java does, as far as the official tools show it."""
+
+import pytest
+
+from groupkeeper.cli import java
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, IllegalArgument
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, NonEmptyGroup
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("+7", 7), ("-7", -7), ("007", 7), ("٥", 5), ("2147483647", 2**31 - 1), ("-2147483648", -(2**31))],
+)
+def test_numbers(text: str, number: int) -> None:
+    assert java.parse_number(text, java.INT_MAX) == number
+
+
+@pytest.mark.parametrize("text", ["", "+", "-", " 1", "1 ", "1_0", "1.0", "0x1", "1L", "2147483648", "-2147483649"])
+def test_not_numbers(text: str) -> None:
+    assert java.parse_number(text, java.INT_MAX) is None
+
+
+def test_narrowing_and_overflow() -> None:
+    assert java.to_int(3_000_000_000) == -1_294_967_296
+    assert java.to_long(2**63 - 1 + 5) == -(2**63) + 4
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("", [""]), (",", []), ("a,,", ["a"]), (",a", ["", "a"]), ("a,,b", ["a", "", "b"])]
+)
+def test_split(text: str, parts: list[str]) -> None:
+    assert java.split(text, ",") == parts
+
+
+def test_width_is_in_utf16_units() -> None:
+    assert java.width("café-東京") == 7
+    assert java.width("🙂") == 2
+
+
+def test_hashes() -> None:
+    # Known values of java.lang.String.hashCode.
+    assert java.string_hash("") == 0
+    assert java.string_hash("hello") == 99162322
+    assert java.string_hash("polygenelubricants") == 0x80000000
+
+
+def test_hash_order_decides_which_group_comes_first() -> None:
+    assert java.group_order(["nope", "zip"])[0] == "zip"
+    assert java.group_order(["g", "h"]) == ["h", "g"]
+    assert java.group_order(["h", "g", "aged", "g"]) == ["h", "aged", "g"]
+    partitions = [TopicPartition("orders", n) for n in (2, 1, 0)]
+    assert java.hash_order(partitions, java.partition_hash) == partitions[::-1]
+
+
+def test_texts_of_errors() -> None:
+    assert java.described(NonEmptyGroup()).startswith(
+        "org.apache.kafka.common.errors.GroupNotEmptyException: The group"
+    )
+    assert java.wrapped(GroupIdNotFound("Group g not found.")) == (
+        "java.util.concurrent.ExecutionException: "
+        "org.apache.kafka.common.errors.GroupIdNotFoundException: Group g not found."
+    )
+    assert java.described(IllegalArgument("no")) == "java.lang.IllegalArgumentException: no"
+    assert java.described(BrokersNotFound("Failed to find brokers to send ListGroups: refused")) == (
+        "org.apache.kafka.common.KafkaException: Failed to find brokers to send ListGroups"
+    )
+    refused = GroupAuthorizationFailed("FindCoordinator request for groupId `a`b` failed due to authorization failure")
+    assert java.message(refused) == (
+        "FindCoordinator request for groupId `CoordinatorKey(idValue='a`b', type=GROUP)` failed due to "
+        "authorization failure"
+    )
+    assert java.kafka_name(CallTimedOut("late")) == "REQUEST_TIMED_OUT"
