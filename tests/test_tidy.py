@@ -66,7 +66,9 @@ def test_functions_are_short() -> None:
 
 
 def test_names_say_something() -> None:
-    named = [(f"{name}:{node.lineno} {node.name}", words(node.name)) for name, node in definitions()]
+    # The name of a test is a sentence, and sentences may have any word.
+    defined = [(name, node) for name, node in definitions() if not node.name.startswith("test_")]
+    named = [(f"{name}:{node.lineno} {node.name}", words(node.name)) for name, node in defined]
     named += [(name, words(Path(name).stem)) for name, _ in own_modules()]
     assert [where for where, parts in named if parts & BANNED_WORDS] == []
 
