@@ -8,6 +8,22 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 R = TypeVar("R", bound=RootMessage)
@@ -41,6 +57,50 @@ class Wire:
         received, answer = await self.receive(kind or cast("type[R]", response_class(message.API_KEY)), version)
         assert received == sent
         return answer
+
+    async def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """Creates a topic and returns its id."""
+        settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
+        topic = CreatableTopic(name, partitions, 1, configs=settings)
+        answer = await self.call(CreateTopicsRequest([topic]), 7, CreateTopicsResponse)
+        assert answer.topics[0].error_code == 0
+        return answer.topics[0].topic_id
+
+    async def produce(
+        self, topic: str, records: bytes | None, *, partition: int = 0, version: int = 9, client_id: str = "test"
+    ) -> PartitionProduceResponse:
+        parts = [PartitionProduceData(partition, records)]
+        request = ProduceRequest(None, -1, 1000, [TopicProduceData(topic, partition_data=parts)])
+        answer = await self.call(request, version, ProduceResponse, client_id)
+        return answer.responses[0].partition_responses[0]
+
+    async def fetch(
+        self,
+        topic: str,
+        offset: int,
+        *,
+        partition: int = 0,
+        version: int = 12,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        leader_epoch: int = -1,
+    ) -> PartitionData:
+        wanted = FetchPartition(partition, leader_epoch, offset, partition_max_bytes=max_bytes)
+        topics = [FetchTopic(topic, partitions=[wanted])]
+        request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=topics)
+        answer = await self.call(request, version, FetchResponse)
+        assert answer.error_code == 0
+        return answer.responses[0].partitions[0]
+
+    async def list_offset(
+        self, topic: str, timestamp: int, *, partition: int = 0, version: int = 11, leader_epoch: int = -1
+    ) -> ListOffsetsPartitionResponse:
+        parts = [ListOffsetsPartition(partition, leader_epoch, timestamp)]
+        answer = await self.call(
+            ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic, parts)]), version, ListOffsetsResponse
+        )
+        return answer.topics[0].partitions[0]
 
     async def is_closed(self) -> bool:
         """Waits until the broker closes the connection; whether it does so without another word."""

@@ -16,6 +16,7 @@ _log = getLogger("groupkeeper.broker")
 
 _QUEUED_BYTES_LIMIT = 1 << 20
 _SIZE_LENGTH = 4
+_END_GRACE_S = 1.0
 
 
 class CloseConnection(Exception):
@@ -46,6 +47,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waker: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._at_end = False
+        self._end_timer: asyncio.TimerHandle | None = None
 
     # ------------------------------------------------------------------ what the event loop calls
 
@@ -75,12 +77,22 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         # What was received completely is still served (a produce with acks=0, for one); then the connection is closed.
+        # A request that waits for something (a Fetch, a JoinGroup) waits for nobody now: it is given up.
         self._at_end = True
         self._wake()
+        self._end_timer = self._loop.call_later(_END_GRACE_S, self._give_up)
         return True
+
+    def _give_up(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._transport is not None:
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.discard(self)
+        if self._end_timer is not None:
+            self._end_timer.cancel()
         if self._task is not None:
             self._task.cancel()
 

@@ -1,0 +1,240 @@
+"""What one connection may expect: order, bounds, and an end when it talks nonsense."""
+
+import asyncio
+import gc
+import struct
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.apis import TABLE
+from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.index import APIS
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+if TYPE_CHECKING:
+    from tests.broker.conftest import Wire
+
+Connect = Callable[[Broker], Awaitable["Wire"]]
+API_VERSIONS = ApiVersionsRequest("test", "1.0")
+
+
+class TestApiVersions:
+    async def test_every_version_lists_what_is_served(self, wire: "Wire") -> None:
+        for version in range(5):
+            request = API_VERSIONS if version >= 3 else ApiVersionsRequest()
+            answer = await wire.call(request, version, ApiVersionsResponse)
+            ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+            # Produce is said to begin at 0, as Kafka 4 does for old librdkafka.
+            assert ranges == {key: (api.lowest if key else 0, api.highest) for key, api in TABLE.items()}
+
+    # GW-04
+    async def test_an_unknown_version_is_answered_in_version_0(self, wire: "Wire") -> None:
+        frame = struct.pack(">hhih", 18, 99, 7, -1) + b"\x00"
+        wire.writer.write(struct.pack(">i", len(frame)) + frame)
+        correlation_id, answer = await wire.receive(ApiVersionsResponse, 0)
+        assert (correlation_id, answer.error_code) == (7, UnsupportedVersion.code)
+        assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(18, 0, 4)]
+        assert (await wire.call(API_VERSIONS, 3, ApiVersionsResponse)).error_code == 0
+
+    async def test_a_nameless_client_is_refused(self, wire: "Wire") -> None:
+        for name in ("", "a b", "-a"):
+            answer = await wire.call(ApiVersionsRequest(name, "1"), 3, ApiVersionsResponse)
+            assert answer.error_code == InvalidRequest.code
+
+    async def test_features(self, wire: "Wire") -> None:
+        answer = await wire.call(API_VERSIONS, 4, ApiVersionsResponse)
+        finalized = {one.name: one.max_version_level for one in answer.finalized_features}
+        assert finalized["metadata.version"] == 30
+        assert answer.finalized_features_epoch >= 0
+
+
+def test_the_table_is_what_the_modules_say() -> None:
+    # GW-05
+    for key, api in TABLE.items():
+        module = __import__(f"groupkeeper.broker.apis.{api.module}", fromlist=["handle"])
+        assert (module.KEY, module.VERSIONS) == (key, (api.lowest, api.highest))
+        name, lowest, highest, _ = APIS[key]
+        assert lowest <= api.lowest <= api.highest <= highest, name
+
+
+async def test_pipelined_requests_are_answered_in_order(wire: "Wire") -> None:
+    sent = [wire.send(MetadataRequest([]), version=12) for _ in range(500)]
+    received = [(await wire.receive(MetadataResponse, 12))[0] for _ in range(500)]
+    assert received == sent
+
+
+async def test_a_waiting_request_holds_up_its_own_connection_only(broker: Broker, connect: Connect) -> None:
+    one, two = await connect(broker), await connect(broker)
+    broker.topics.create("t", 1)
+    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
+    one.send(FetchRequest(max_wait_ms=20_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    one.send(MetadataRequest([]), 12)
+    await two.call(MetadataRequest([]), 12)
+    batch = write_batch([Record(None, b"v")])
+    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])]
+    await two.call(ProduceRequest(None, -1, 1000, data), 9)
+    assert (await one.receive(FetchResponse, 12))[0] == 1
+    assert (await one.receive(MetadataResponse, 12))[0] == 2
+
+
+async def test_a_request_may_arrive_byte_by_byte(wire: "Wire") -> None:
+    class Captured:
+        sent = b""
+
+        def write(self, frame: bytes) -> None:
+            self.sent += frame
+
+    writer, wire.writer = wire.writer, Captured()  # type: ignore[assignment]
+    wire.send(MetadataRequest([]), 12)
+    wire.send(MetadataRequest([]), 12)
+    frames = wire.writer.sent  # type: ignore[attr-defined]
+    wire.writer = writer
+    for at in range(len(frames)):
+        writer.write(frames[at : at + 1])
+        await writer.drain()
+        await asyncio.sleep(0)
+    assert (await wire.receive(MetadataResponse, 12))[0] == 1
+    assert (await wire.receive(MetadataResponse, 12))[0] == 2
+
+
+async def test_a_large_request(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
+    broker = await start(properties={"message.max.bytes": "20000000"})
+    broker.topics.create("t", 1)
+    wire = await connect(broker)
+    batch = write_batch([Record(None, bytes(10_000_000))])
+    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])]
+    answer = await wire.call(ProduceRequest(None, -1, 1000, data), 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=1)
+    fetched = await wire.call(FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    assert len(fetched.responses[0].partitions[0].records) == len(batch)
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (struct.pack(">hhih", 9999, 0, 1, -1), "unknown API key 9999"),
+        (struct.pack(">hhih", 3, 99, 1, -1) + b"\x00", "Metadata version 99 is not supported"),
+        (struct.pack(">hhih", 0, 2, 1, -1), "Produce version 2 is not supported"),
+        (struct.pack(">hhih", 3, 1, 1, -1) + b"\x7f\xff\xff\xff", "malformed Metadata request"),
+        (b"\x00", "has no header"),
+        (b"", "has no header"),
+    ],
+)
+async def test_nonsense_closes_the_connection_with_one_line(
+    broker: Broker, connect: Connect, caplog: pytest.LogCaptureFixture, frame: bytes, reason: str
+) -> None:
+    wire, other = await connect(broker), await connect(broker)
+    wire.writer.write(struct.pack(">i", len(frame)) + frame)
+    assert await wire.is_closed()
+    lines = [record.getMessage() for record in caplog.records if record.name == "groupkeeper.broker"]
+    assert len(lines) == 1
+    assert reason in lines[0]
+    await other.call(MetadataRequest([]), 12)
+
+
+async def test_bytes_behind_a_request_are_ignored(wire: "Wire") -> None:
+    # As Kafka does: librdkafka leaves three bytes behind its Metadata requests for all topics.
+    frame = struct.pack(">hhih", 3, 1, 7, -1) + struct.pack(">i", 0) + b"abc"
+    wire.writer.write(struct.pack(">i", len(frame)) + frame)
+    assert (await wire.receive(MetadataResponse, 1))[0] == 7
+
+
+@pytest.mark.parametrize("size", [-1, 104857601, 2**31 - 1, 0x47455420])
+async def test_a_size_out_of_bounds_closes_the_connection(wire: "Wire", size: int) -> None:
+    wire.writer.write(struct.pack(">i", size))
+    assert await wire.is_closed()
+
+
+async def test_the_bound_of_a_request_is_a_setting(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
+    broker = await start(properties={"socket.request.max.bytes": "100"})
+    wire = await connect(broker)
+    wire.writer.write(struct.pack(">i", 101))
+    assert await wire.is_closed()
+
+
+async def test_an_announced_size_costs_nothing(broker: Broker, connect: Connect) -> None:
+    import tracemalloc
+
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    wires = [await connect(broker) for _ in range(50)]
+    for wire in wires:
+        wire.writer.write(struct.pack(">i", 100_000_000) + b"x")
+    await (await connect(broker)).call(MetadataRequest([]), 12)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 50_000_000
+
+
+async def test_what_was_sent_before_the_end_is_served(broker: Broker, connect: Connect) -> None:
+    broker.topics.create("t", 1)
+    wire = await connect(broker)
+    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, write_batch([Record(None, b"v")]))])]
+    for _ in range(20):
+        wire.send(ProduceRequest(None, 0, 1000, data), 9)
+    wire.send(MetadataRequest([]), 12)
+    wire.writer.write_eof()
+    assert (await wire.receive(MetadataResponse, 12))[0] == 21
+    assert await wire.is_closed()
+    log = broker.topics.partition("t", 0)
+    assert log is not None
+    assert log.log_end_offset == 20
+
+
+async def test_a_peer_that_does_not_read_is_not_served_without_end(broker: Broker, connect: Connect) -> None:
+    for index in range(300):
+        broker.topics.create(f"a-topic-with-quite-a-long-name-{index}", 1)
+    slow, other = await connect(broker), await connect(broker)
+    requests = 500  # of about 25 KB each
+    for _ in range(requests):
+        slow.send(MetadataRequest(None), 12)
+    for _ in range(50):
+        await other.call(MetadataRequest([]), 12)
+    (connection,) = [one for one in broker.server.connections if one._frames]
+    assert connection._writable is not None
+    for expected in range(requests):
+        assert (await slow.receive(MetadataResponse, 12))[0] == expected + 1
+
+
+async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
+    before = asyncio.all_tasks()
+    broker = Broker()
+    await broker.start()
+    wires = [await connect(broker) for _ in range(5)]
+    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
+    broker.topics.create("t", 1)
+    for wire in wires:
+        wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+        await wire.writer.drain()
+    while sum(len(log._waiters) for log in broker.topics.get("t").partitions) < 5:  # type: ignore[union-attr]
+        await asyncio.sleep(0)
+    await broker.stop()
+    await broker.stop()
+    for wire in wires:
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await wire.receive(FetchResponse, 12)
+    assert not broker.server.connections
+    gc.collect()
+    assert {task for task in asyncio.all_tasks() if not task.done()} <= before | {asyncio.current_task()}
+
+
+async def test_several_brokers_in_one_process(start: Callable[..., Awaitable[Broker]], connect: Connect) -> None:
+    brokers = [await start() for _ in range(5)]
+    assert len({broker.bootstrap_servers for broker in brokers}) == 5
+    assert len({broker.cluster_id for broker in brokers}) == 5
+    for number, broker in enumerate(brokers):
+        wire = await connect(broker)
+        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name=f"t{number}")]), 12)
+        assert answer.cluster_id == broker.cluster_id
+    assert [list(broker.topics.names()) for broker in brokers] == [[f"t{number}"] for number in range(5)]
