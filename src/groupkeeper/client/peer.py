@@ -124,12 +124,12 @@ class Peer:
             if best is not None and (not best.pending or self._is_full()):
                 return best
             if best is not None or not self._opening:
-                return await self._wait_for(self._start_opening(deadline), deadline)
+                return await self._wait_for(self._start_opening(), deadline)
             # The first connection finds out the versions; who comes meanwhile waits for it, then looks again.
             await self._wait_for(next(iter(self._opening)), deadline)
 
-    def _start_opening(self, deadline: Deadline) -> asyncio.Task[Connection]:
-        opening = asyncio.create_task(self._open(deadline))
+    def _start_opening(self) -> asyncio.Task[Connection]:
+        opening = asyncio.create_task(self._open())
         self._opening[opening] = 0
         opening.add_done_callback(self._opened)
         return opening
@@ -146,7 +146,8 @@ class Peer:
                 return await asyncio.shield(opening)
         except TimeoutError:
             await self._leave(opening)
-            raise deadline.timed_out(ConnectionFailed(f"{self.address}: no connection yet")) from None
+            reason = "not connected yet: it may be out of reach, or want TLS"
+            raise deadline.timed_out(ConnectionFailed(f"{self.address}: {reason}")) from None
         except asyncio.CancelledError:
             if opening.cancelled() and self._is_closed:
                 raise ClientClosed(f"{self.address}: the client was closed") from None
@@ -164,8 +165,8 @@ class Peer:
     def _is_full(self) -> bool:
         return len(self._connections) + len(self._opening) >= self._settings.connections_per_broker
 
-    async def _open(self, deadline: Deadline) -> Connection:
-        timeout_s = min(self._settings.socket_connection_setup_timeout_ms / 1000, deadline.left_s())
+    async def _open(self) -> Connection:
+        timeout_s = self._settings.socket_connection_setup_timeout_ms / 1000
         for highest in (ApiVersionsRequest.MAX_VERSION, 0):
             connection = await open_connection(self.address, self._settings, self._security, timeout_s)
             try:

@@ -47,6 +47,7 @@ class Seen(NamedTuple):
     version: int
     message: RootMessage
     connection: int
+    client_id: str | None
 
 
 Handler = Callable[..., RootMessage | bytes | Awaitable[RootMessage]]
@@ -111,6 +112,13 @@ class ScriptedBroker:
                 self._news.clear()
                 await self._news.wait()
 
+    async def until_no_connection(self) -> None:
+        """Wait until every connection has been closed by the other side."""
+        async with asyncio.timeout(10):
+            while self._writers:
+                self._news.clear()
+                await self._news.wait()
+
     def asked(self, api: str) -> list[tuple[int, RootMessage]]:
         """(version, message) of every request of an API."""
         return [(each.version, each.message) for each in self.seen if each.api == api]
@@ -157,6 +165,7 @@ class ScriptedBroker:
             pass
         finally:
             self._writers.discard(writer)
+            self._news.set()
             writer.close()
 
     async def _answer(self, connection: int, frame: bytes, writer: asyncio.StreamWriter) -> None:
@@ -167,11 +176,11 @@ class ScriptedBroker:
         if not low <= version <= high:
             if name != "ApiVersions":
                 raise HangUp
-            self._note(Seen(name, version, ApiVersionsResponse(), connection))
+            self._note(Seen(name, version, ApiVersionsResponse(), connection, None))
             writer.write(encode_response(correlation_id, self._refuse_api_versions(), 0))
             return
-        message = decode_request(frame)[1]
-        self._note(Seen(name, version, message, connection))
+        header, message = decode_request(frame)
+        self._note(Seen(name, version, message, connection, header.client_id))
         try:
             answer = self.handlers[name](message, version)
             if isinstance(answer, Awaitable):

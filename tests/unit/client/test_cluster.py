@@ -148,6 +148,38 @@ async def test_a_broker_that_moved_is_followed() -> None:
         assert new.count("ListGroups") == 1
 
 
+async def test_old_connections_of_a_moved_broker_are_closed() -> None:
+    async with (
+        ScriptedBroker(1, handlers=LISTING) as first,
+        ScriptedBroker(2, handlers=LISTING) as old,
+        ScriptedBroker(2, handlers=LISTING) as new,
+    ):
+        cluster_of(first, old)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            await admin.list_groups()
+            first.peers = [first, new]
+            await admin.list_groups()
+            await admin.list_groups()
+            assert (old.count("ListGroups"), new.count("ListGroups")) == (1, 2)
+            await old.until_no_connection()
+
+
+async def test_arguments_win_over_properties() -> None:
+    async with ScriptedBroker(handlers=LISTING) as broker:
+        properties = {"client.id": "from-properties", "request.timeout.ms": "1"}
+        async with Admin(
+            broker.bootstrap_servers,
+            client_id="from-argument",
+            request_timeout_ms=5000,
+            default_timeout_ms=5000,
+            properties=properties,
+        ) as admin:
+            await admin.list_groups()
+        assert {each.client_id for each in broker.seen} == {"from-argument"}
+        async with Admin(broker.bootstrap_servers, properties={"client.id": "from-properties"}):
+            assert broker.seen[-1].client_id == "from-properties"
+
+
 async def test_a_call_is_retried_on_a_new_connection() -> None:
     def metadata(message: RootMessage, version: int) -> RootMessage:
         return broker._answer_metadata(message, version)  # type: ignore[arg-type]

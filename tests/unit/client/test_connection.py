@@ -23,6 +23,7 @@ from groupkeeper.client.peer import Peer
 from groupkeeper.client.security import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
@@ -195,6 +196,42 @@ async def test_what_is_no_plain_kafka_is_named(handler: object, kind: type[Clien
         with pytest.raises(kind) as caught:
             await ask_listing(peer)
         assert says in str(caught.value)
+        await peer.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (raw_frame(b"\x00\x00\x00\x00\x00\x00garbage"), "malformed answer"),
+        (raw_answer(0, ApiVersionsResponse(58), 4), "ApiVersions was answered with error 58"),
+    ],
+)
+async def test_a_broken_handshake(answer: bytes, says: str) -> None:
+    async with ScriptedBroker(handlers={"ApiVersions": in_turn(lambda *_: answer)}) as broker:
+        peer = peer_of(broker)
+        with pytest.raises(UnexpectedAnswer) as caught:
+            await ask_listing(peer)
+        assert says in str(caught.value)
+        await peer.close()
+
+
+async def test_a_refusal_without_a_body() -> None:
+    # Version 0 of an error 35 that isn't even followed by an empty array.
+    refusal = in_turn(lambda *_: raw_frame(b"\x00\x00\x00\x00\x00\x23"))
+    async with ScriptedBroker(handlers={"ListGroups": lambda *_: listing("g")}) as broker:
+        answering = broker.handlers["ApiVersions"]
+        broker.handlers["ApiVersions"] = in_turn(refusal, answering)
+        peer = peer_of(broker)
+        assert len((await ask_listing(peer)).groups) == 1
+        assert [version for version, _ in broker.asked("ApiVersions")] == [4, 0]
+        await peer.close()
+
+
+async def test_a_connection_that_takes_too_long() -> None:
+    async with ScriptedBroker(handlers={"ApiVersions": in_turn(Silence)}) as broker:
+        peer = peer_of(broker)
+        calls = await asyncio.gather(ask_listing(peer, 50), ask_listing(peer, 60), return_exceptions=True)
+        assert [type(call) for call in calls] == [CallTimedOut, CallTimedOut]
         await peer.close()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.client.scripted_broker import ScriptedBroker, cluster_of, fast_admin, in_turn
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
 
 from groupkeeper.client.admin.types import CreatedTopic, NewTopic, PartitionDescription, TopicListing
-from groupkeeper.client.errors import MissingResult
+from groupkeeper.client.errors import CallTimedOut, MissingResult
 from groupkeeper.protocol.errors import (
     ClusterAuthorizationFailed,
     LeaderNotAvailable,
@@ -161,6 +161,19 @@ async def test_the_controller_is_asked_and_followed() -> None:
         async with fast_admin(first.bootstrap_servers) as admin:
             assert list((await admin.create_topics([NewTopic("a")])).all()) == ["a"]
     assert (first.count("CreateTopics"), second.count("CreateTopics")) == (1, 1)
+
+
+async def test_a_lost_controller_is_looked_up_again() -> None:
+    created = creation(create_topics_response.CreatableTopicResult("a"))
+    async with (
+        ScriptedBroker(ranges={"Metadata": (0, 0)}, handlers={"CreateTopics": in_turn(HangUp, created)}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        # Metadata 0 doesn't name the controller: any broker is asked.
+        assert list((await admin.create_topics([NewTopic("a")])).all()) == ["a"]
+        broker.handlers["CreateTopics"] = in_turn(HangUp)
+        with pytest.raises(CallTimedOut):
+            await admin.create_topics([NewTopic("a")], timeout_ms=100)
 
 
 @pytest.mark.parametrize("highest", [6, 5, 1])
