@@ -12,7 +12,14 @@ from groupkeeper.protocol.codec import decode, encode
 from groupkeeper.protocol.framing import api_name, request_header_version, response_header_version
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, decode_record, encode_record
-from groupkeeper.protocol.record_batch import check_crc, iter_headers, read_end_transaction, read_records
+from groupkeeper.protocol.record_batch import (
+    check_crc,
+    iter_headers,
+    read_end_transaction,
+    read_header,
+    read_records,
+    write_batch,
+)
 
 MESSAGES = corpus.schemas()
 
@@ -130,3 +137,31 @@ def test_record_batches(name: str, encoded: str, expected: str) -> None:
                 end = read_end_transaction(record)
                 assert end is not None
                 assert ["COMMIT" if end.is_commit else "ABORT", end.coordinator_epoch] == marker
+
+
+# Those that one call can write; in log append time the producers' timestamps are lost for readers.
+UNCOMPRESSED = [
+    line
+    for line in corpus.lines("batch")
+    if '"magic":2,"compression":"none","log_append_time":false' in line[2]
+    and line[0] not in ("several", "gaps", "compacted-to-nothing")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "encoded"), [line[:2] for line in UNCOMPRESSED], ids=[line[0] for line in UNCOMPRESSED]
+)
+def test_written_batches_are_the_same_bytes(name: str, encoded: str) -> None:
+    batch = bytes.fromhex(encoded)
+    header = read_header(batch)
+    written = write_batch(
+        read_records(batch),
+        base_offset=header.base_offset,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        partition_leader_epoch=header.partition_leader_epoch,
+        is_transactional=header.is_transactional,
+        is_control=header.is_control,
+    )
+    assert written.hex() == encoded
