@@ -142,7 +142,8 @@ class Member(threading.Thread):
         )
         try:
             while not self.stopping.is_set():
-                received = sum(len(records) for records in consumer.poll(timeout_ms=100).values())
+                # Long polls: when one ends just before SyncGroup is answered, kafka-python 3.0.12 drops the answer.
+                received = sum(len(records) for records in consumer.poll(timeout_ms=1000).values())
                 self.partitions = len(consumer.assignment())
                 if received:
                     consumer.commit()
