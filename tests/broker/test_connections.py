@@ -62,7 +62,7 @@ def test_the_table_is_what_the_modules_say() -> None:
     # GW-05
     for key, api in TABLE.items():
         module = __import__(f"groupkeeper.broker.apis.{api.module}", fromlist=["handle"])
-        assert (module.KEY, module.VERSIONS) == (key, (api.lowest, api.highest))
+        assert (key, (api.lowest, api.highest)) == (module.KEY, module.VERSIONS)
         name, lowest, highest, _ = APIS[key]
         assert lowest <= api.lowest <= api.highest <= highest, name
 
@@ -211,14 +211,14 @@ async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
     before = asyncio.all_tasks()
     broker = Broker()
     await broker.start()
-    wires = [await connect(broker) for _ in range(5)]
+    probe, *wires = [await connect(broker) for _ in range(6)]
     partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
     broker.topics.create("t", 1)
     for wire in wires:
         wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
         await wire.writer.drain()
     while sum(len(log._waiters) for log in broker.topics.get("t").partitions) < 5:  # type: ignore[union-attr]
-        await asyncio.sleep(0)
+        await probe.call(MetadataRequest([]), 12)
     await broker.stop()
     await broker.stop()
     for wire in wires:

@@ -262,7 +262,7 @@ class TestFetch:
         waiting = asyncio.ensure_future(reader.fetch("t", 0, max_wait_ms=60_000))
         log = broker.topics.partition("t", 0)
         while not log._waiters:  # type: ignore[union-attr]
-            await asyncio.sleep(0)
+            await other.list_offset("t", -1)
         await other.call(DeleteTopicsRequest(topic_names=["t"]), 5)
         answer = await asyncio.wait_for(waiting, 5)
         assert answer.error_code == errors.UnknownTopicOrPartition.code
@@ -309,7 +309,12 @@ class TestListOffsets:
         await wire.create("t")
         await wire.produce("t", batch(3, timestamp=1000))
         epoch = 0 if version >= 4 else -1
-        for wanted, found in ((-1, (-1, 3, epoch)), (-2, (-1, 0, epoch)), (1001, (1001, 1, epoch)), (5000, (-1, -1, -1))):
+        for wanted, found in (
+            (-1, (-1, 3, epoch)),
+            (-2, (-1, 0, epoch)),
+            (1001, (1001, 1, epoch)),
+            (5000, (-1, -1, -1)),
+        ):
             answer = await wire.list_offset("t", wanted, version=version)
             assert (answer.timestamp, answer.offset, answer.leader_epoch) == found
 

@@ -21,7 +21,9 @@ def test_defaults_are_kafkas() -> None:
 
 
 def test_texts_become_values() -> None:
-    given = config(num_partitions=" 3 ", auto_create_topics_enable="FALSE", log_dirs="/a, /b", log_retention_minutes="2")
+    given = config(
+        num_partitions=" 3 ", auto_create_topics_enable="FALSE", log_dirs="/a, /b", log_retention_minutes="2"
+    )
     assert given.num_partitions == 3
     assert given.auto_create_topics_enable is False
     assert given.storage_path == "/a"

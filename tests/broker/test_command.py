@@ -1,0 +1,177 @@
+"""`groupkeeper broker` as a process: what it prints, how it ends, what it refuses, and what survives `kill -9`."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
+
+READY = re.compile(r"groupkeeper broker (\d+) is ready on (\S+)\n")
+MAIN = "import sys; from groupkeeper.cli.broker import run; sys.exit(run(sys.argv[1:]))"
+
+
+class Started:
+    """A running `groupkeeper broker` and where it is."""
+
+    def __init__(self, *arguments: str, directory: Path) -> None:
+        self.errors_path = directory / "errors.txt"
+        with self.errors_path.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", MAIN, *arguments],
+                cwd=directory,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        ready = READY.fullmatch(self.process.stdout.readline())
+        assert ready is not None, self.errors
+        self.node_id, self.address = int(ready[1]), ready[2]
+
+    @property
+    def errors(self) -> str:
+        return self.errors_path.read_text()
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(10)
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator["Begin"]:
+    starter = Begin(tmp_path)
+    yield starter
+    for one in starter.running:
+        one.process.kill()
+        one.process.wait(10)
+        one.process.stdout.close()  # type: ignore[union-attr]
+
+
+class Begin:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.running: list[Started] = []
+
+    def __call__(self, *arguments: str) -> Started:
+        self.running.append(Started(*arguments, directory=self.directory))
+        return self.running[-1]
+
+    def fail(self, *arguments: str) -> str:
+        """Runs a command that must not start; its one line on standard error."""
+        command = [sys.executable, "-c", MAIN, *arguments]
+        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr.startswith("groupkeeper broker: ")
+        assert done.stderr.count("\n") == 1
+        return done.stderr.removeprefix("groupkeeper broker: ").rstrip()
+
+
+async def answers(address: str) -> MetadataResponse:
+    from tests.broker.conftest import Wire
+
+    wire = await Wire.open(address)
+    answer = await wire.call(MetadataRequest(None), 12, MetadataResponse)
+    await wire.close()
+    return answer
+
+
+async def test_a_free_port_and_a_clean_end(begin: Begin) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        started = begin("--port", "0", "--data", "d")
+        assert (await answers(started.address)).brokers[0].port == int(started.address.rsplit(":", 1)[1])
+        assert started.end(number) == 0
+        assert started.errors == ""
+
+
+async def test_the_file_and_what_overrides_it(begin: Begin) -> None:
+    (begin.directory / "server.properties").write_text(
+        "listeners=EXTERNAL\\://localhost\\:0\n"
+        "listener.security.protocol.map=EXTERNAL\\:PLAINTEXT\n"
+        "inter.broker.listener.name=EXTERNAL\nnode.id=0\nlog.dirs=in-file\n"
+        "unstable.api.versions.enable=true\nfeature.group.version=0\nconformance.spare.port=5\nnum.partitons=3\n"
+    )
+    started = begin("--config", "server.properties")
+    assert (started.node_id, started.address.split(":")[0]) == (0, "localhost")
+    assert (await answers(started.address)).brokers[0].node_id == 0
+    assert started.errors == "groupkeeper broker: warning: unknown setting num.partitons\n"
+    assert (begin.directory / "in-file/meta.properties").exists()
+    second = begin("--config", "server.properties", "--port", "0", "--data", "other", "--property", "node.id=7")
+    assert (second.node_id, second.address.split(":")[0]) == (7, "127.0.0.1")
+    assert (begin.directory / "other/meta.properties").exists()
+
+
+class TestRefusals:
+    def test_a_port_in_use(self, begin: Begin) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            assert begin.fail("--port", str(port), "--data", "d") == (
+                f"cannot listen on 127.0.0.1:{port}: Address already in use"
+            )
+
+    def test_a_directory_in_use(self, begin: Begin) -> None:
+        begin("--port", "0", "--data", "d")
+        assert begin.fail("--port", "0", "--data", "d") == "data directory d is in use by another broker"
+
+    def test_an_unreadable_file(self, begin: Begin) -> None:
+        assert begin.fail("--config", "nope.properties") == "cannot read nope.properties: No such file or directory"
+
+    def test_a_directory_that_cannot_be_made(self, begin: Begin) -> None:
+        (begin.directory / "file").write_text("")
+        assert begin.fail("--port", "0", "--data", "file/d") == "file/d: Not a directory"
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
+            ("num.partitions", "--property num.partitions: expected NAME=VALUE"),
+            ("listeners=SSL://h:1", "listener SSL: security protocol SSL is not supported yet, only PLAINTEXT"),
+        ],
+    )
+    def test_a_bad_setting(self, begin: Begin, given: str, message: str) -> None:
+        assert begin.fail("--data", "d", "--property", given) == message
+
+    def test_usage(self, begin: Begin) -> None:
+        for arguments in (["--port", "x"], ["--port", "65536"], ["--nonsense"]):
+            command = [sys.executable, "-c", MAIN, *arguments]
+            done = subprocess.run(command, cwd=begin.directory, capture_output=True, text=True, timeout=20, check=False)
+            assert done.returncode == 2
+            assert "usage: groupkeeper broker" in done.stderr
+
+
+async def test_what_was_acknowledged_survives_kill_9(begin: Begin) -> None:
+    from tests.broker.conftest import Wire
+
+    expected = 0
+    batch = write_batch([Record(b"k", b"v" * 500, timestamp=index) for index in range(10)])
+    topic_id = b""
+    for life in range(4):
+        started = begin("--port", "0", "--data", "d")
+        wire = await Wire.open(started.address)
+        if not topic_id:
+            topic_id = await wire.create("t")
+        for _ in range(50):
+            assert (await wire.produce("t", batch)).base_offset == expected
+            expected += 10
+        assert (await wire.list_offset("t", -1)).offset == expected
+        assert (await answers(started.address)).topics[0].topic_id == topic_id
+        found = (await wire.fetch("t", 0, max_bytes=1 << 24)).records or b""
+        assert sum(header.record_count for _, header in iter_headers(found)) == expected
+        assert started.end(signal.SIGKILL) == -signal.SIGKILL, life
+        await wire.close()
+
+
+def test_a_second_signal_forces_the_end(begin: Begin) -> None:
+    started = begin("--port", "0", "--data", "d")
+    os.kill(started.process.pid, signal.SIGTERM)
+    os.kill(started.process.pid, signal.SIGTERM)
+    assert started.process.wait(10) in (0, 130)

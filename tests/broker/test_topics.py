@@ -1,0 +1,477 @@
+"""Topics, their partitions and settings, as clients and the official tools ask for them."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from groupkeeper.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from groupkeeper.protocol.messages.delete_records_response import DeleteRecordsResponse
+from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
+from groupkeeper.protocol.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from groupkeeper.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
+from groupkeeper.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from groupkeeper.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from groupkeeper.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+if TYPE_CHECKING:
+    from tests.broker.conftest import Wire
+
+Start = Callable[..., Awaitable[Broker]]
+Connect = Callable[[Broker], Awaitable["Wire"]]
+TOPIC, BROKER, GROUP = 2, 4, 32
+
+
+async def metadata(
+    wire: "Wire", *names: str, version: int = 12, may_create: bool = True
+) -> list[MetadataResponseTopic]:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    return list((await wire.call(MetadataRequest(topics, may_create), version, MetadataResponse)).topics)
+
+
+class TestMetadata:
+    @pytest.mark.parametrize("version", range(14))
+    async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
+        topic_id = await wire.create("t", 3)
+        request = MetadataRequest([MetadataRequestTopic(name="t")])
+        answer = await wire.call(request, version, MetadataResponse)
+        (node,) = answer.brokers
+        assert f"{node.host}:{node.port}" == broker.bootstrap_servers
+        assert node.node_id == 1
+        assert answer.cluster_id == (broker.cluster_id if version >= 2 else None)
+        (topic,) = answer.topics
+        assert [part.leader_id for part in topic.partitions] == [1, 1, 1]
+        assert [list(part.isr_nodes) for part in topic.partitions] == [[1], [1], [1]]
+        if version >= 10:
+            assert topic.topic_id == topic_id
+
+    async def test_all_topics_or_none(self, wire: "Wire") -> None:
+        await wire.create("b")
+        await wire.create("a")
+        for version, wanted, found in ((0, (), ["a", "b"]), (1, None, ["a", "b"]), (1, (), []), (12, None, ["a", "b"])):
+            answer = await wire.call(MetadataRequest(wanted), version, MetadataResponse)
+            assert [topic.name for topic in answer.topics] == found
+
+    async def test_by_id(self, wire: "Wire") -> None:
+        topic_id = await wire.create("t")
+        wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(b"\x01" * 16, None)]
+        answer = await wire.call(MetadataRequest(wanted, False), 12, MetadataResponse)
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+            ("t", 0),
+            (None, errors.UnknownTopicId.code),
+        ]
+        refused = await wire.call(MetadataRequest([MetadataRequestTopic(topic_id, None)]), 10, MetadataResponse)
+        assert refused.topics[0].error_code == errors.InvalidRequest.code
+
+    async def test_topics_are_made_for_those_who_ask(self, start: Start, connect: Connect) -> None:
+        wire = await connect(await start(properties={"num.partitions": "4"}))
+        assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
+        (topic,) = await metadata(wire, "t")
+        assert (topic.error_code, len(topic.partitions)) == (0, 4)
+        assert (await metadata(wire, "a b"))[0].error_code == errors.InvalidTopicException.code
+
+    async def test_not_when_the_broker_forbids_it(self, start: Start, connect: Connect) -> None:
+        wire = await connect(await start(properties={"auto.create.topics.enable": "false"}))
+        assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
+
+    async def test_a_deleted_topic_is_not_revived_by_who_still_asks_for_it(
+        self, start: Start, connect: Connect
+    ) -> None:
+        wire = await connect(await start())
+        await wire.create("t")
+        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
+        assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
+        await wire.create("t")  # whoever means it, may
+
+        wire = await connect(await start(properties={"groupkeeper.auto.create.grace.ms": "0"}))
+        await wire.create("t")
+        await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
+        while (await metadata(wire, "t"))[0].error_code:
+            pass
+
+    async def test_authorized_operations(self, wire: "Wire") -> None:
+        await wire.create("t")
+        wanted = [MetadataRequestTopic(name="t")]
+        answer = await wire.call(MetadataRequest(wanted, False, True, True), 10, MetadataResponse)
+        assert (answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations) == (8096, 3576)
+        answer = await wire.call(MetadataRequest(wanted, False), 10, MetadataResponse)
+        assert answer.topics[0].topic_authorized_operations == -(2**31)
+
+    async def test_internal_topics_are_marked(self, wire: "Wire") -> None:
+        await wire.create("__consumer_offsets")
+        assert (await metadata(wire, "__consumer_offsets"))[0].is_internal
+
+
+class TestCreateTopics:
+    @pytest.mark.parametrize("version", range(2, 8))
+    async def test_every_version(self, wire: "Wire", version: int) -> None:
+        answer = await wire.call(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), version, CreateTopicsResponse)
+        (topic,) = answer.topics
+        assert (topic.name, topic.error_code, topic.error_message) == ("t", 0, None)
+        if version >= 5:
+            assert (topic.num_partitions, topic.replication_factor) == (2, 1)
+            assert {config.name: config.value for config in topic.configs or ()}["retention.ms"] == "604800000"
+        assert len((await metadata(wire, "t"))[0].partitions) == 2
+
+    @pytest.mark.parametrize(
+        ("topic", "code", "message"),
+        [
+            (CreatableTopic("there", 1, 1), 36, "Topic 'there' already exists."),
+            (
+                CreatableTopic("a b", 1, 1),
+                17,
+                "Topic name is invalid: 'a b' contains one or more characters other than",
+            ),
+            (CreatableTopic("", 1, 1), 17, "Topic name is invalid: the empty string is not allowed"),
+            (CreatableTopic("t", 0, 1), 37, "Number of partitions was set to an invalid non-positive value."),
+            (CreatableTopic("t", -2, 1), 37, "Number of partitions was set to an invalid non-positive value."),
+            (
+                CreatableTopic("t", 1, 0),
+                38,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            ),
+            (
+                CreatableTopic("t", 1, 3),
+                38,
+                "Unable to replicate the partition 3 time(s): The target replication factor",
+            ),
+            (
+                CreatableTopic("t", 1, 1, configs=[CreatableTopicConfig("nonsense", "1")]),
+                40,
+                "Unknown topic config name: nonsense",
+            ),
+            (
+                CreatableTopic("t", 1, 1, configs=[CreatableTopicConfig("retention.ms", "x")]),
+                40,
+                "Invalid value x for configuration retention.ms: Not a number of type LONG",
+            ),
+            (
+                CreatableTopic("t", 1, 1, configs=[CreatableTopicConfig("retention.ms", None)]),
+                40,
+                "Null value not supported for topic configs: retention.ms",
+            ),
+            (
+                CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [2])]),
+                39,
+                "The manual partition assignment includes broker 2, but no such broker is registered.",
+            ),
+            (
+                CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(1, [1])]),
+                39,
+                "partitions should be a consecutive 0-based integer sequence",
+            ),
+            (CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [])]), 39, "an empty replica list"),
+            (CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [1, 1])]), 39, "the broker 1 more than once"),
+            (CreatableTopic("t", 1, -1, [CreatableReplicaAssignment(0, [1])]), 42, "numPartitions was not set to -1"),
+            (CreatableTopic("t", -1, 1, [CreatableReplicaAssignment(0, [1])]), 42, "factor was not set to -1"),
+        ],
+    )
+    async def test_refusals(self, wire: "Wire", topic: CreatableTopic, code: int, message: str) -> None:
+        await wire.create("there")
+        answer = await wire.call(CreateTopicsRequest([topic, CreatableTopic("other", 1, 1)]), 7, CreateTopicsResponse)
+        assert answer.topics[0].error_code == code
+        assert message in str(answer.topics[0].error_message)
+        assert answer.topics[1].error_code == 0
+
+    async def test_defaults_and_assignments(self, start: Start, connect: Connect) -> None:
+        wire = await connect(await start(properties={"num.partitions": "3"}))
+        topics = [
+            CreatableTopic("defaults", -1, -1),
+            CreatableTopic("assigned", -1, -1, [CreatableReplicaAssignment(index, [1]) for index in (1, 0)]),
+        ]
+        answer = await wire.call(CreateTopicsRequest(topics), 7, CreateTopicsResponse)
+        assert [topic.num_partitions for topic in answer.topics] == [3, 2]
+
+    async def test_only_validating_makes_nothing(self, wire: "Wire") -> None:
+        request = CreateTopicsRequest([CreatableTopic("t", 2, 1)], 1000, True)
+        assert (await wire.call(request, 7, CreateTopicsResponse)).topics[0].error_code == 0
+        assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
+
+    async def test_a_name_twice(self, wire: "Wire") -> None:
+        topics = [CreatableTopic("t", 1, 1), CreatableTopic("t", 1, 1), CreatableTopic("u", 1, 1)]
+        answer = await wire.call(CreateTopicsRequest(topics), 7, CreateTopicsResponse)
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [("u", 0), ("t", 42)]
+
+
+class TestDeleteTopics:
+    @pytest.mark.parametrize("version", range(1, 7))
+    async def test_every_version(self, wire: "Wire", version: int) -> None:
+        await wire.create("t")
+        names = ["t", "nope"]
+        request = DeleteTopicsRequest(
+            [DeleteTopicState(name) for name in names] if version >= 6 else (), () if version >= 6 else names
+        )
+        answer = await wire.call(request, version, DeleteTopicsResponse)
+        assert [(topic.name, topic.error_code) for topic in answer.responses] == [("t", 0), ("nope", 3)]
+        assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
+
+    async def test_by_id_and_refusals(self, wire: "Wire") -> None:
+        topic_id = await wire.create("t")
+        states = [
+            DeleteTopicState(None, topic_id),
+            DeleteTopicState(None, b"\x01" * 16),
+            DeleteTopicState(None),
+            DeleteTopicState("t", topic_id),
+        ]
+        answer = await wire.call(DeleteTopicsRequest(states), 6, DeleteTopicsResponse)
+        codes = [topic.error_code for topic in answer.responses]
+        assert codes == [0, errors.UnknownTopicId.code, errors.InvalidRequest.code, errors.InvalidRequest.code]
+
+    async def test_a_name_twice(self, wire: "Wire") -> None:
+        await wire.create("t")
+        answer = await wire.call(DeleteTopicsRequest(topic_names=["t", "t"]), 5, DeleteTopicsResponse)
+        assert [(one.name, one.error_code, one.error_message) for one in answer.responses] == [
+            ("t", 42, "Duplicate topic name.")
+        ]
+
+    async def test_when_the_broker_forbids_it(self, start: Start, connect: Connect) -> None:
+        wire = await connect(await start(properties={"delete.topic.enable": "false"}))
+        await wire.create("t")
+        answer = await wire.call(DeleteTopicsRequest(topic_names=["t"]), 5, DeleteTopicsResponse)
+        assert answer.responses[0].error_code == errors.TopicDeletionDisabled.code
+
+
+class TestDescribeTopicPartitions:
+    async def ask(
+        self, wire: "Wire", *names: str, limit: int = 2000, cursor: Cursor | None = None
+    ) -> DescribeTopicPartitionsResponse:
+        request = DescribeTopicPartitionsRequest([TopicRequest(name) for name in names], limit, cursor)
+        return await wire.call(request, 0, DescribeTopicPartitionsResponse)
+
+    async def test_known_unknown_and_impossible_topics(self, wire: "Wire") -> None:
+        await wire.create("t", 2)
+        answer = await self.ask(wire, "t", "nope", "a b", "t")
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [("a b", 17), ("nope", 3), ("t", 0)]
+        for part in answer.topics[2].partitions:
+            assert part.leader_id == 1
+            # A null here makes Apache's tools fail.
+            assert part.eligible_leader_replicas == []
+            assert part.last_known_elr == []
+        assert answer.next_cursor is None
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+    async def test_pages(self, wire: "Wire", limit: int) -> None:
+        for name, count in (("a", 3), ("b", 1), ("c", 4)):
+            await wire.create(name, count)
+        seen: list[tuple[str | None, int]] = []
+        cursor: Cursor | None = None
+        for _ in range(20):
+            answer = await self.ask(wire, limit=limit, cursor=cursor)
+            page = [(topic.name, part.partition_index) for topic in answer.topics for part in topic.partitions]
+            assert len(page) <= limit
+            seen += page
+            if answer.next_cursor is None:
+                break
+            cursor = Cursor(answer.next_cursor.topic_name, answer.next_cursor.partition_index)
+        assert seen == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0), ("c", 1), ("c", 2), ("c", 3)]
+
+
+class TestPartitionsAndRecords:
+    async def grow(
+        self, wire: "Wire", count: int, assignments: list[list[int]] | None = None
+    ) -> tuple[int, str | None]:
+        given = None if assignments is None else [CreatePartitionsAssignment(ids) for ids in assignments]
+        request = CreatePartitionsRequest([CreatePartitionsTopic("t", count, given)], 1000)
+        (result,) = (await wire.call(request, 3, CreatePartitionsResponse)).results
+        return result.error_code, result.error_message
+
+    async def test_more_partitions(self, wire: "Wire") -> None:
+        assert (await self.grow(wire, 1))[0] == errors.UnknownTopicOrPartition.code
+        await wire.create("t", 2)
+        assert await self.grow(wire, 2) == (37, "Topic already has 2 partition(s).")
+        assert await self.grow(wire, 1) == (
+            37,
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+        )
+        assert (await self.grow(wire, 4, [[1]]))[0] == errors.InvalidReplicaAssignment.code
+        assert (await self.grow(wire, 3, [[7]]))[0] == errors.InvalidReplicaAssignment.code
+        assert await self.grow(wire, 3, [[1]]) == (0, None)
+        assert await self.grow(wire, 5) == (0, None)
+        assert len((await metadata(wire, "t"))[0].partitions) == 5
+
+    async def test_records_are_deleted_from_the_front(self, wire: "Wire") -> None:
+        await wire.create("t")
+        await wire.produce("t", write_batch([Record(None, b"v", timestamp=stamp) for stamp in range(10)]))
+
+        async def delete(offset: int, topic: str = "t") -> tuple[int, int]:
+            request = DeleteRecordsRequest([DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])], 1000)
+            (part,) = (await wire.call(request, 2, DeleteRecordsResponse)).topics[0].partitions
+            return part.error_code, part.low_watermark
+
+        assert await delete(3) == (0, 3)
+        assert await delete(1) == (0, 3)
+        assert await delete(11) == (errors.OffsetOutOfRange.code, -1)
+        assert await delete(-2) == (errors.OffsetOutOfRange.code, -1)
+        assert await delete(0, "nope") == (errors.UnknownTopicOrPartition.code, -1)
+        assert (await wire.list_offset("t", -2)).offset == 3
+        assert (await wire.list_offset("t", 0)).offset == 3
+        assert (await wire.fetch("t", 2)).error_code == errors.OffsetOutOfRange.code
+        assert await delete(-1) == (0, 10)
+
+    async def test_a_compacted_topic_keeps_its_records(self, wire: "Wire") -> None:
+        await wire.create("t", cleanup_policy="compact")
+        request = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 0)])], 1000)
+        (part,) = (await wire.call(request, 2, DeleteRecordsResponse)).topics[0].partitions
+        assert part.error_code == errors.PolicyViolation.code
+
+    async def test_leader_epochs(self, wire: "Wire") -> None:
+        await wire.create("t")
+        await wire.produce("t", write_batch([Record(None, b"v", timestamp=1)]))
+        parts = [
+            OffsetForLeaderPartition(0, -1, 0),
+            OffsetForLeaderPartition(0, 5, 0),
+            OffsetForLeaderPartition(9, -1, 0),
+        ]
+        for version in (2, 3, 4):
+            request = OffsetForLeaderEpochRequest(-2 if version == 2 else -1, [OffsetForLeaderTopic("t", parts)])
+            answer = await wire.call(request, version, OffsetForLeaderEpochResponse)
+            found = [(one.error_code, one.leader_epoch, one.end_offset) for one in answer.topics[0].partitions]
+            assert found == [(0, 0, 1), (errors.UnknownLeaderEpoch.code, -1, -1), (3, -1, -1)]
+
+    async def test_nothing_is_ever_reassigned(self, wire: "Wire") -> None:
+        answer = await wire.call(ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse)
+        assert (answer.error_code, list(answer.topics)) == (0, [])
+
+
+class TestSettings:
+    async def describe(
+        self, wire: "Wire", kind: int, name: str, *keys: str, synonyms: bool = True
+    ) -> DescribeConfigsResult:
+        resource = DescribeConfigsResource(kind, name, list(keys) or None)
+        return (await wire.call(DescribeConfigsRequest([resource], synonyms), 4, DescribeConfigsResponse)).results[0]
+
+    async def alter(self, wire: "Wire", *configs: AlterableConfig, name: str = "t") -> tuple[int, str | None]:
+        request = IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, configs)])
+        (response,) = (await wire.call(request, 1, IncrementalAlterConfigsResponse)).responses
+        return response.error_code, response.error_message
+
+    async def test_where_a_topics_settings_come_from(self, start: Start, connect: Connect) -> None:
+        wire = await connect(await start(properties={"log.cleanup.policy": "compact"}))
+        await wire.create("t", retention_ms="5")
+        result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy", "segment.bytes")
+        found = {
+            config.name: (
+                config.value,
+                config.config_source,
+                [(one.name, one.value, one.source) for one in config.synonyms],
+            )
+            for config in result.configs
+        }
+        assert found == {
+            "retention.ms": ("5", 1, [("retention.ms", "5", 1)]),
+            "cleanup.policy": (
+                "compact",
+                4,
+                [("log.cleanup.policy", "compact", 4), ("log.cleanup.policy", "delete", 5)],
+            ),
+            "segment.bytes": ("1073741824", 5, [("log.segment.bytes", "1073741824", 5)]),
+        }
+
+    async def test_the_brokers_settings(self, wire: "Wire") -> None:
+        result = await self.describe(wire, BROKER, "1", "group.max.size", "num.partitions")
+        assert [(config.name, config.read_only) for config in result.configs] == [
+            ("group.max.size", True),
+            ("num.partitions", True),
+        ]
+        assert len((await self.describe(wire, BROKER, "1")).configs) > 100
+
+    async def test_a_groups_settings(self, wire: "Wire") -> None:
+        result = await self.describe(wire, GROUP, "g", "consumer.session.timeout.ms")
+        assert [(config.value, config.config_source) for config in result.configs] == [("45000", 5)]
+
+    @pytest.mark.parametrize(
+        ("kind", "name", "code"),
+        [(TOPIC, "nope", 3), (TOPIC, "a b", 17), (BROKER, "7", 42), (BROKER, "x", 42), (77, "x", 42)],
+    )
+    async def test_refusals(self, wire: "Wire", kind: int, name: str, code: int) -> None:
+        assert (await self.describe(wire, kind, name)).error_code == code
+
+    async def test_changing_a_topic(self, wire: "Wire") -> None:
+        await wire.create("t")
+        assert (await self.alter(wire, AlterableConfig("retention.ms", 0, "7")))[0] == 0
+        assert (await self.alter(wire, AlterableConfig("cleanup.policy", 2, "compact")))[0] == 0
+        result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy")
+        assert {config.name: config.value for config in result.configs} == {
+            "retention.ms": "7",
+            "cleanup.policy": "delete,compact",
+        }
+        assert (await self.alter(wire, AlterableConfig("cleanup.policy", 3, "delete")))[0] == 0
+        assert (await self.alter(wire, AlterableConfig("retention.ms", 1, None)))[0] == 0
+        result = await self.describe(wire, TOPIC, "t", "retention.ms", "cleanup.policy")
+        assert {config.name: config.value for config in result.configs} == {
+            "retention.ms": "604800000",
+            "cleanup.policy": "compact",
+        }
+
+    @pytest.mark.parametrize(
+        ("config", "code"),
+        [
+            (AlterableConfig("nonsense", 0, "1"), 40),
+            (AlterableConfig("retention.ms", 0, "x"), 40),
+            (AlterableConfig("retention.ms", 2, "1"), 40),
+            (AlterableConfig("retention.ms", 9, "1"), 42),
+            (AlterableConfig("retention.ms", 0, None), 42),
+        ],
+    )
+    async def test_bad_changes(self, wire: "Wire", config: AlterableConfig, code: int) -> None:
+        await wire.create("t")
+        assert (await self.alter(wire, config))[0] == code
+        assert (await self.alter(wire, config, name="nope"))[0] == errors.UnknownTopicOrPartition.code
+
+
+class TestDescribeCluster:
+    @pytest.mark.parametrize("version", range(3))
+    async def test_every_version(self, wire: "Wire", broker: Broker, version: int) -> None:
+        answer = await wire.call(DescribeClusterRequest(True), version, DescribeClusterResponse)
+        assert answer.cluster_id == broker.cluster_id
+        assert [f"{node.host}:{node.port}" for node in answer.brokers] == [broker.bootstrap_servers]
+        assert (answer.controller_id, answer.cluster_authorized_operations) == (1, 8096)
+
+    @pytest.mark.parametrize(
+        ("kind", "code"), [(2, errors.MismatchedEndpointType.code), (9, errors.UnsupportedEndpointType.code)]
+    )
+    async def test_other_endpoints(self, wire: "Wire", kind: int, code: int) -> None:
+        answer = await wire.call(DescribeClusterRequest(False, kind), 1, DescribeClusterResponse)
+        assert answer.error_code == code
