@@ -121,29 +121,36 @@ def read_records(buf: bytes, pos: int = 0, *, verify: bool = True, max_size: int
 def _read_records(buf: bytes, header: BatchHeader) -> list[Record]:
     if header.record_count > len(buf) // _MIN_RECORD_SIZE:
         raise CorruptRecord(f"{header.record_count} records in {len(buf)} bytes")
+    records, end = _parse_records(buf, header)
+    if end != len(buf):
+        raise CorruptRecord(f"{len(buf) - end} bytes behind the last record")
+    if header.has_log_append_time:
+        for record in records:
+            record.timestamp = header.max_timestamp
+    return records
+
+
+def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
+    """The records from the start of `buf` and the position behind them. Varints of one byte are read in line."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    log_append_time = header.max_timestamp if header.has_log_append_time else None
     records: list[Record] = []
-    append, signed = records.append, _SIGNED
+    append, signed, varint, nullable_bytes = records.append, _SIGNED, _read_varint, _read_bytes
     pos = 0
     for _ in range(header.record_count):
-        length, pos = _read_varint(buf, pos)
+        length, pos = varint(buf, pos)
         end = pos + length
-        pos += 1  # a record's own attributes have no meaning yet
-        if (byte := buf[pos]) < 0x80:
-            timestamp = base_timestamp + signed[byte]
+        pos += 2  # a record's own attributes have no meaning yet
+        if (delta := buf[pos - 1]) < 0x80:
+            delta = signed[delta]
+        else:
+            delta, pos = varint(buf, pos - 1)
+        if (place := buf[pos]) < 0x80:
+            place = signed[place]
             pos += 1
         else:
-            delta, pos = _read_varint(buf, pos)
-            timestamp = base_timestamp + delta
-        if (byte := buf[pos]) < 0x80:
-            offset = base_offset + signed[byte]
-            pos += 1
-        else:
-            delta, pos = _read_varint(buf, pos)
-            offset = base_offset + delta
-        key, pos = _read_bytes(buf, pos)
-        value, pos = _read_bytes(buf, pos)
+            place, pos = varint(buf, pos)
+        key, pos = nullable_bytes(buf, pos)
+        value, pos = nullable_bytes(buf, pos)
         headers: Sequence[tuple[str, bytes | None]] = ()
         if buf[pos]:
             headers, pos = _read_headers(buf, pos)
@@ -151,22 +158,24 @@ def _read_records(buf: bytes, header: BatchHeader) -> list[Record]:
             pos += 1
         if pos != end:
             raise CorruptRecord(f"a record of {length} bytes has {length + pos - end}")
-        append(Record(key, value, headers, timestamp if log_append_time is None else log_append_time, offset))
-    if pos != len(buf):
-        raise CorruptRecord(f"{len(buf) - pos} bytes behind the last record")
-    return records
+        append(Record(key, value, headers, base_timestamp + delta, base_offset + place))
+    return records, pos
 
 
 def _read_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
-    length = buf[pos]
-    if length < 0x80:
-        length = _SIGNED[length]
-        pos += 1
-    else:
-        length, pos = _read_varint(buf, pos)
-    if length < 0:
-        return None, pos
-    return buf[pos : pos + length], pos + length
+    size = buf[pos]
+    start = pos + 1
+    if size > 0x7F:
+        more = buf[start]
+        if more > 0x7F:
+            length, start = _read_varint(buf, pos)
+            return (None, start) if length < 0 else (buf[start : start + length], start + length)
+        size += (more << 7) - 0x80
+        start += 1
+    if size & 1:
+        return None, start
+    end = start + (size >> 1)
+    return buf[start:end], end
 
 
 def _read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]], int]:
@@ -185,11 +194,15 @@ def _read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]],
 
 def _read_varint(buf: bytes, pos: int) -> tuple[int, int]:
     """A zigzag varint of at most 64 bits."""
-    byte = buf[pos]
+    value = buf[pos]
+    if value < 0x80:
+        return _SIGNED[value], pos + 1
+    byte = buf[pos + 1]
     if byte < 0x80:
-        return _SIGNED[byte], pos + 1
-    value, shift = byte & 0x7F, 7
-    while shift < 70:
+        value += (byte << 7) - 0x80
+        return (value >> 1) ^ -(value & 1), pos + 2
+    value &= 0x7F
+    for shift in range(7, 70, 7):
         pos += 1
         byte = buf[pos]
         value |= (byte & 0x7F) << shift
@@ -197,7 +210,6 @@ def _read_varint(buf: bytes, pos: int) -> tuple[int, int]:
             if value >> 64:
                 break
             return (value >> 1) ^ -(value & 1), pos + 1
-        shift += 7
     raise CorruptRecord("varint longer than 64 bits")
 
 
