@@ -8,7 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 import confluent_kafka
 import pytest
 import pytest_asyncio
-from tests.conformance.brokers import RunningBroker, wait_for
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from tests.conformance.brokers import RunningBroker, new_broker, wait_for
 from tests.conformance.clients import CLIENTS, Client, ConsumerOptions, Sent
 from tests.conformance.member import Member
 from tools.apache_kafka import ApacheKafka
@@ -26,12 +34,14 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
     GroupIdNotFound,
     GroupSubscribedToTopic,
     InvalidGroupId,
     InvalidTopicException,
     NonEmptyGroup,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     UnknownMemberId,
     UnknownTopicOrPartition,
 )
@@ -222,6 +232,98 @@ async def test_hundreds_of_groups(own: Admin, topic: str) -> None:
     assert len((await own.describe_consumer_groups(groups)).all()) == 500
     assert len((await own.delete_consumer_groups(groups)).all()) == 500
     assert not set(groups) & set((await own.list_groups()).all())
+
+
+async def test_a_restart_is_survived(broker: RunningBroker, topic: str) -> None:
+    # The connection is made again, and a loading coordinator is waited for (K88-43).
+    mortal = new_broker("apache" if isinstance(broker, ApacheKafka) else "groupkeeper")
+    await asyncio.to_thread(mortal.start)
+    try:
+        async with Admin(mortal.bootstrap_servers) as admin:
+            await admin.create_topics([NewTopic(topic, 1, 1)])
+            partition = TopicPartition(topic, 0)
+            (await admin.alter_consumer_group_offsets("g", {partition: OffsetAndMetadata(3)})).all()
+            await asyncio.to_thread(mortal.kill)
+            calls = asyncio.gather(
+                admin.list_consumer_group_offsets({"g": None}, timeout_ms=60_000),
+                admin.list_groups(timeout_ms=60_000),
+                admin.describe_topics([topic], timeout_ms=60_000),
+                admin.list_offsets({partition: OffsetSpec.latest()}, timeout_ms=60_000),
+            )
+            await asyncio.to_thread(mortal.start)
+            offsets, groups, topics, latest = await calls
+            assert offsets.all()["g"].all() == {partition: OffsetAndMetadata(3)}
+            assert list(groups.all()) == ["g"]
+            assert list(topics.all()) == [topic]
+            assert latest.all()[partition].offset == 0
+    finally:
+        await asyncio.to_thread(mortal.stop)
+
+
+@pytest.mark.conformance
+async def test_what_one_may_not_see_does_not_break_the_rest(apache_jars: None) -> None:
+    # K88-20 … K88-22, K496-30, K496-31, K518-20, GD-05, GD-06, GA-01: real authorization of an anonymous client.
+    acls = [
+        deny(ResourceType.GROUP, "secret"),
+        deny(ResourceType.TOPIC, "hidden"),
+    ]
+    p0, hidden = TopicPartition("t", 0), TopicPartition("hidden", 0)
+    offsets = {p0: OffsetAndMetadata(1), hidden: OffsetAndMetadata(2)}
+    with ApacheKafka(
+        {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+        }
+    ) as guarded:
+        async with Admin(guarded.bootstrap_servers) as admin:
+            await admin.create_topics([NewTopic("t", 1, 1), NewTopic("hidden", 1, 1)])
+            for group in ("open", "secret"):
+                (await admin.alter_consumer_group_offsets(group, offsets)).all()
+            librdkafka = AdminClient({"bootstrap.servers": guarded.bootstrap_servers})
+            for future in librdkafka.create_acls(acls).values():
+                future.result(20)
+            async with asyncio.timeout(20):
+                while {"hidden"} != (await admin.describe_topics(["t", "hidden"])).failed.keys():
+                    pass  # the rules reach the broker a moment after the answer
+
+            batch = await admin.list_consumer_group_offsets({"open": None, "secret": None})
+            assert batch.done["open"].all() == {p0: OffsetAndMetadata(1)}  # K88-22
+            assert isinstance(batch.failed["secret"], GroupAuthorizationFailed)
+            named = (await admin.list_consumer_group_offsets({"open": [p0, hidden]})).all()["open"]
+            assert named.done == {p0: OffsetAndMetadata(1)}
+            assert named.failed == {hidden: TopicAuthorizationFailed()}  # K88-21
+
+            found = await admin.find_coordinators(["open", "secret"])
+            assert list(found.done) == ["open"]
+            assert found.failed["secret"] == GroupAuthorizationFailed(
+                "FindCoordinator request for groupId `secret` failed due to authorization failure"
+            )
+            described = await admin.describe_consumer_groups(["open", "secret"])
+            assert list(described.done) == ["open"]
+            assert isinstance(described.failed["secret"], GroupAuthorizationFailed)
+            deleted = await admin.delete_consumer_groups(["secret", "missing"])
+            assert {group: type(failure) for group, failure in deleted.failed.items()} == {
+                "secret": GroupAuthorizationFailed,
+                "missing": GroupIdNotFound,
+            }
+            altered = await admin.alter_consumer_group_offsets("open", offsets)
+            assert (altered.done, altered.failed) == ({p0: None}, {hidden: TopicAuthorizationFailed()})
+            removed = await admin.delete_consumer_group_offsets("open", [p0, hidden])
+            assert (removed.done, removed.failed) == ({p0: None}, {hidden: TopicAuthorizationFailed()})
+            with pytest.raises(GroupAuthorizationFailed):
+                await admin.delete_consumer_group_offsets("secret", [p0])
+            latest = await admin.list_offsets({p0: OffsetSpec.latest(), hidden: OffsetSpec.latest()})
+            assert (list(latest.done), latest.failed) == ([p0], {hidden: TopicAuthorizationFailed()})
+            topics = await admin.describe_topics(["t", "hidden"])
+            assert (list(topics.done), topics.failed) == (["t"], {"hidden": TopicAuthorizationFailed()})
+            assert [topic.name for topic in await admin.list_topics()] == ["t"]
+
+
+def deny(kind: ResourceType, name: str) -> AclBinding:
+    """Nobody may do anything with it."""
+    return AclBinding(
+        kind, name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", AclOperation.ALL, AclPermissionType.DENY
+    )
 
 
 @pytest.mark.conformance
