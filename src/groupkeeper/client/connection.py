@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.errors import (
@@ -71,8 +71,7 @@ class Connection(asyncio.BufferedProtocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
 
     def get_buffer(self, sizehint: int) -> bytearray:
         return self._buffer

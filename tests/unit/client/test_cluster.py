@@ -117,6 +117,20 @@ async def test_names_and_ipv6(host: str) -> None:
         assert list((await admin.list_groups()).groups) == ["g"]
 
 
+def test_on_uvloop() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def listing() -> list[str]:
+        async with (
+            ScriptedBroker(handlers=LISTING) as broker,
+            fast_admin(broker.bootstrap_servers) as admin,
+        ):
+            return list((await admin.list_groups()).groups)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(listing()) == ["g"]
+
+
 async def test_one_connection_is_enough_for_a_small_call() -> None:
     async with ScriptedBroker(handlers=LISTING) as broker, fast_admin(broker.bootstrap_servers) as admin:
         await admin.list_groups()
