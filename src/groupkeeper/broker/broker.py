@@ -10,7 +10,7 @@ from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.listeners import Endpoint, advertised_of, listeners_of
 from groupkeeper.broker.open_files import OpenFiles
-from groupkeeper.broker.runtime import GroupRuntime
+from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.server import Server
 from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
@@ -151,13 +151,16 @@ class Broker:
 
     def may_create_automatically(self, name: str) -> bool:
         """Whether asking for an unknown topic makes it; a name that was just deleted must rest for a while."""
-        return self.config.auto_create_topics_enable and not self.topics.was_deleted_since(
-            name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms
-        )
+        if not self.config.auto_create_topics_enable or (self.is_internal(name) and name != OFFSETS_TOPIC):
+            return False
+        return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
 
     def create_automatically(self, name: str) -> Topic:
         """Makes a topic with the broker's default number of partitions. Raises `KafkaError`."""
-        return self.topics.create(name, self.config.num_partitions)
+        if name == OFFSETS_TOPIC:
+            self.groups.ensure_topic()
+        topic = self.topics.get(name)
+        return self.topics.create(name, self.config.num_partitions) if topic is None else topic
 
     @staticmethod
     def is_internal(name: str) -> bool:

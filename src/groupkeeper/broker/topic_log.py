@@ -165,7 +165,7 @@ class PartitionLog:
     def _segment_for(self, length: int) -> Segment:
         if not self._segments:
             self._make_directory()
-        elif self._segments[-1].size + length <= self.config.segment_bytes:
+        elif self._segments[-1].size == 0 or self._segments[-1].size + length <= self.config.segment_bytes:
             return self._segments[-1]
         self._segments.append(self._new_segment(self.log_end_offset))
         return self._segments[-1]
