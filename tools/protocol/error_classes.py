@@ -57,15 +57,17 @@ TAIL = '''
 BY_CODE: dict[int, type[KafkaError]] = {error.code: error for error in KafkaError.__subclasses__()}
 """The class of each known code."""
 
+_UNKNOWN: dict[int, type[KafkaError]] = {}
+
 
 def error_class(code: int) -> type[KafkaError]:
     """The class of `code`; a code this build does not know gets a class of its own, so that it survives."""
-    known = BY_CODE.get(code)
+    known = BY_CODE.get(code) or _UNKNOWN.get(code)
     if known is None:
         text = f"The server answered with an error code that this version does not know: {code}."
         fields = {"code": code, "name": f"UNKNOWN_CODE_{code}", "retriable": False, "text": text}
         fields["java_class"] = "UnknownServerException"
-        known = BY_CODE[code] = type("UnknownErrorCode", (KafkaError,), fields)
+        known = _UNKNOWN[code] = type("UnknownErrorCode", (KafkaError,), fields)
     return known
 
 
