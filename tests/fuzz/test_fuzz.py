@@ -47,3 +47,19 @@ def test_noise_is_refused_or_decoded() -> None:
     rng = random.Random(3)
     for target in rng.choices(fuzz.targets()["messages"], k=2000):
         fuzz.try_one(target, rng.randbytes(rng.randrange(200)), measured=False)
+
+
+HOSTILE = [b"\x7f\xff\xff\xff", b"\x7f\xff", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07"]
+
+
+def test_hostile_lengths_do_not_allocate() -> None:  # GW-02
+    shortest: dict[str, fuzz.Target] = {}
+    for target in fuzz.targets()["messages"]:
+        name = target.name.split(" ")[1]
+        if name not in shortest or 10 < len(target.seed) < len(shortest[name].seed):
+            shortest[name] = target
+    for target in shortest.values():
+        for at in range(min(len(target.seed), 40)):
+            for length in HOSTILE:
+                buf = target.seed[:at] + length + target.seed[at + len(length) :]
+                fuzz.try_one(target, buf, measured=True)
