@@ -1,0 +1,301 @@
+"""States of a cluster, and commands to run on each: recorded from the official tools, replayed with ours.
+
+A stage is set up the same way on Apache Kafka, when `tools.record_cli` records, and on the embedded broker, when
+the tests replay. Groups are made by raw requests, so that every offset, epoch and timestamp is the same each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from groupkeeper.client.addresses import parse_bootstrap_servers
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.security import Security
+from groupkeeper.client.settings import Settings
+from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription
+from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as Assigned
+from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from groupkeeper.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from groupkeeper.protocol.messages.delete_records_response import DeleteRecordsResponse
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+FIRST_MS = 1_700_000_000_000
+"""The timestamp of each partition's first record; the others follow a second apart."""
+
+FOREVER = {"retention.ms": "-1"}
+"""The records are old, and shall stay."""
+
+PATIENCE_S = 30.0
+MEMBER_ID_REQUIRED = 79
+NOT_READY = (3, 5, 6)
+
+
+class Live(NamedTuple):
+    """A classic group with one member, who keeps the partitions given; None: it never gets any."""
+
+    group_id: str
+    client_id: str
+    topics: Sequence[str]
+    assignment: Mapping[str, Sequence[int]] | None
+    instance_id: str | None = None
+
+
+class Stage(NamedTuple):
+    """``records``: how many each partition of a topic has. ``starts``: log starts above 0. ``files``: by their names.
+
+    ``commands`` are run one after the other; one with ``!`` in front changes the offsets, which are then put back.
+    """
+
+    name: str
+    commands: Sequence[str]
+    records: Mapping[str, Sequence[int]] = {}
+    starts: Mapping[tuple[str, int], int] = {}
+    commits: Mapping[str, Mapping[tuple[str, int], OffsetAndMetadata]] = {}
+    live: Sequence[Live] = ()
+    files: Mapping[str, str] = {}
+
+
+def arguments(command: str, servers: str, folder: Path) -> list[str]:
+    """A command's arguments for one cluster; ``{folder}`` is where the files are."""
+    words = shlex.split(command.removeprefix("!"))
+    return ["--bootstrap-server", servers, *(word.replace("{folder}", str(folder)) for word in words)]
+
+
+async def set_up(stage: Stage, servers: str, folder: Path) -> None:
+    """Make topics, records, groups and files on an empty cluster."""
+    for name, text in stage.files.items():
+        (folder / name).write_bytes(text.encode())
+    async with Admin(servers, default_timeout_ms=int(PATIENCE_S * 1000)) as admin:
+        topics = [NewTopic(name, len(counts), 1, configs=FOREVER) for name, counts in stage.records.items()]
+        if topics:
+            (await admin.create_topics(topics)).all()
+        connection = await _connect(servers, "stage")
+        for topic, counts in stage.records.items():
+            for partition, count in enumerate(counts):
+                await _produce(connection, topic, partition, count)
+        for (topic, partition), offset in stage.starts.items():
+            await _delete_records(connection, topic, partition, offset)
+        connection.abort()
+        await commit(stage, admin)
+        for live in stage.live:
+            await _join(admin, live, servers)
+
+
+async def put_back(stage: Stage, servers: str) -> None:
+    """The committed offsets as they were at the beginning, after a command has changed them."""
+    async with Admin(servers) as admin:
+        listed = (await admin.list_groups()).all()
+        inactive = set(listed) - {live.group_id for live in stage.live}
+        (await admin.delete_consumer_groups(inactive)).all()
+        await commit(stage, admin)
+
+
+async def commit(stage: Stage, admin: Admin) -> None:
+    """Commit the stage's offsets."""
+    for group_id, offsets in stage.commits.items():
+        wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
+        (await admin.alter_consumer_group_offsets(group_id, wanted)).all()
+
+
+async def _connect(servers: str, client_id: str) -> Connection:
+    address = parse_bootstrap_servers(servers)[0]
+    return await open_connection(address, Settings(client_id=client_id), Security(), PATIENCE_S)
+
+
+async def _produce(connection: Connection, topic: str, partition: int, count: int) -> None:
+    if not count:
+        return
+    records = [Record(b"key", b"value", timestamp=FIRST_MS + 1000 * number) for number in range(count)]
+    produced = TopicProduceData(topic, partition_data=[PartitionProduceData(partition, write_batch(records))])
+    request = ProduceRequest(acks=-1, timeout_ms=int(PATIENCE_S * 1000), topic_data=[produced])
+    async with asyncio.timeout(PATIENCE_S):
+        # A new partition takes a moment until its leader knows of it.
+        while (error_code := await _produce_once(connection, request)) in NOT_READY:
+            pass
+    assert error_code == 0
+
+
+async def _produce_once(connection: Connection, request: ProduceRequest) -> int:
+    answer = await connection.ask(request, 9, ProduceResponse, PATIENCE_S)
+    return answer.responses[0].partition_responses[0].error_code
+
+
+async def _delete_records(connection: Connection, topic: str, partition: int, offset: int) -> None:
+    wanted = DeleteRecordsTopic(topic, [DeleteRecordsPartition(partition, offset)])
+    answer = await connection.ask(
+        DeleteRecordsRequest([wanted], int(PATIENCE_S * 1000)), 2, DeleteRecordsResponse, PATIENCE_S
+    )
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+async def _join(admin: Admin, live: Live, servers: str) -> None:
+    """Join, and sync unless the member is to wait for its assignment. The group outlives the connection."""
+    (await admin.find_coordinators([live.group_id])).all()
+    connection = await _connect(servers, live.client_id)
+    member_id = ""
+    while True:
+        protocol = JoinGroupRequestProtocol("range", encode_subscription(ConsumerProtocolSubscription(live.topics)))
+        request = JoinGroupRequest(live.group_id, 300_000, 300_000, member_id, live.instance_id, "consumer", [protocol])
+        joined = await connection.ask(request, 9, JoinGroupResponse, PATIENCE_S)
+        if joined.error_code != MEMBER_ID_REQUIRED:
+            break
+        member_id = joined.member_id
+    assert joined.error_code == 0
+    if live.assignment is not None:
+        assigned = [Assigned(topic, partitions) for topic, partitions in live.assignment.items()]
+        given = SyncGroupRequestAssignment(joined.member_id, encode_assignment(ConsumerProtocolAssignment(assigned)))
+        synced = await connection.ask(
+            SyncGroupRequest(
+                live.group_id,
+                joined.generation_id,
+                joined.member_id,
+                live.instance_id,
+                "consumer",
+                "range",
+                [given],
+            ),
+            5,
+            SyncGroupResponse,
+            PATIENCE_S,
+        )
+        assert synced.error_code == 0
+    connection.abort()
+
+
+VIEWS = ("", "--offsets", "--members", "--state", "--offsets --verbose", "--members --verbose", "--state --verbose")
+
+
+def views(group: str) -> list[str]:
+    """A description of a group, or --all-groups, in all views."""
+    return [f"--describe {group} {view}".strip() for view in VIEWS]
+
+
+EMPTY = Stage(
+    "empty",
+    [
+        "--list",
+        "--list --state --type",
+        "--describe --all-groups",
+        "--describe --group nope",
+        "--describe --group nope --group zip --state",
+        "--describe --group=",
+        "--delete --group nope --group none",
+        "--delete --all-groups",
+        "--delete-offsets --group nope --topic nothere:0 --topic nothere",
+        "--reset-offsets --all-groups --all-topics --to-earliest --dry-run",
+        "--reset-offsets --all-groups --all-topics --to-earliest --dry-run --export",
+        "--reset-offsets --group nope --all-topics --to-latest --dry-run",
+        "--reset-offsets --group nope --to-latest --dry-run",
+        "--list --timeout abc",
+        "--list --zap",
+        "--list --describe --group g",
+        "--validate-regex ord(ers|.*)",
+    ],
+)
+
+RECORDS = {"orders": (10, 20, 0), "payments": (5, 5), "a-topic-with-a-long-name": (3,)}
+
+INACTIVE = Stage(
+    "inactive",
+    [
+        *views("--group billing"),
+        *views("--all-groups"),
+        "--list",
+        "--list --state",
+        "--list --type --state empty",
+        "--describe --group zeta --group billing",
+        "--describe --group billing --group nope",
+        "--reset-offsets --group billing --all-topics --to-earliest --dry-run",
+        "--reset-offsets --group billing --all-topics --to-latest",
+        "--reset-offsets --group billing --topic orders --to-current --dry-run",
+        "--reset-offsets --group billing --topic orders:0,2 --topic payments --to-offset 7 --dry-run",
+        "--reset-offsets --group billing --all-topics --shift-by=-8 --dry-run",
+        "--reset-offsets --group billing --all-topics --shift-by 9223372036854775807 --dry-run",
+        "--reset-offsets --group billing --topic orders:2 --shift-by 1 --dry-run",
+        "--reset-offsets --group billing --all-topics --to-datetime 2023-11-14T22:13:23.500 --dry-run",
+        "--reset-offsets --group billing --all-topics --to-datetime 2023-11-14T23:13:23.500+01:00 --dry-run",
+        "--reset-offsets --group billing --all-topics --to-datetime 2023-11-14T22:13:23 --dry-run",
+        "--reset-offsets --group billing --all-topics --to-datetime 2024-01-01T00:00:00.000 --dry-run",
+        "--reset-offsets --group billing --all-topics --by-duration PT1H --dry-run",
+        "--reset-offsets --group billing --all-topics --by-duration P1M --dry-run",
+        "--reset-offsets --group billing --topic nothere --to-earliest --dry-run",
+        "--reset-offsets --group billing --topic orders:9 --to-earliest --dry-run",
+        "--reset-offsets --group billing --topic orders:one --to-earliest --dry-run",
+        "--reset-offsets --group billing --topic orders: --to-earliest --dry-run",
+        "--reset-offsets --group new --topic payments --to-latest --dry-run --export",
+        "--reset-offsets --all-groups --all-topics --to-current --dry-run --export",
+        "--reset-offsets --group billing --from-file {folder}/plan.csv --dry-run",
+        "--reset-offsets --group billing --group zeta --from-file {folder}/plans.csv --dry-run",
+        "--reset-offsets --group billing --from-file {folder}/gaps.csv --dry-run",
+        "--reset-offsets --group other --from-file {folder}/plans.csv --dry-run",
+        "--reset-offsets --group billing --from-file {folder}/none.csv --dry-run",
+        "--delete-offsets --group billing --topic nothere --topic orders:7",
+        "!--reset-offsets --group billing --all-topics --to-latest --execute",
+        "!--reset-offsets --group billing --group zeta --topic orders:1 --shift-by 1 --execute",
+        "!--reset-offsets --group new --topic payments --to-earliest --execute --export",
+        "!--delete-offsets --group billing --topic orders --topic payments:1",
+        "!--delete --group billing --group nope",
+        "!--delete --all-groups",
+    ],
+    RECORDS,
+    {("orders", 1): 5},
+    {
+        "billing": {
+            ("orders", 0): OffsetAndMetadata(4),
+            ("orders", 1): OffsetAndMetadata(12, 0, "note"),
+            ("payments", 1): OffsetAndMetadata(5),
+        },
+        "zeta": {("a-topic-with-a-long-name", 0): OffsetAndMetadata(99), ("orders", 0): OffsetAndMetadata(9)},
+    },
+    files={
+        "plan.csv": "orders,0,2\norders,1,999\n",
+        "plans.csv": '"billing",orders,0,2\nzeta, orders,0,3\nzeta,orders,0,1\n',
+        "gaps.csv": "orders,0\n",
+    },
+)
+
+ACTIVE = Stage(
+    "active",
+    [
+        *views("--group app"),
+        *views("--group fixed"),
+        *views("--group waiting"),
+        "--list --state",
+        "--list --state stable,completingrebalance",
+        "--describe --all-groups --state",
+        "--reset-offsets --group app --topic orders --to-earliest --execute",
+        "--reset-offsets --group app --group nope --topic orders:0 --to-earliest --dry-run",
+        "--delete --group app --group fixed",
+        "--delete-offsets --group app --topic orders",
+        "--delete-offsets --group waiting --topic orders:0 --topic payments",
+    ],
+    RECORDS,
+    {},
+    {"app": {("orders", 0): OffsetAndMetadata(4, 0), ("orders", 2): OffsetAndMetadata(0)}},
+    [
+        Live("app", "client-of-app", ["orders"], {"orders": [0, 1]}),
+        Live("fixed", "client", ["orders", "payments"], {"payments": [1, 0], "orders": [2]}, "instance-1"),
+        Live("waiting", "client", ["orders"], None),
+    ],
+)
+
+STAGES = (EMPTY, INACTIVE, ACTIVE)

@@ -1,0 +1,50 @@
+"""Record what the official kafka-consumer-groups prints on Apache Kafka, for tests/cli to compare with.
+
+python tools/record_cli.py            # every stage; needs Java and Maven, and takes a few minutes
+python tools/record_cli.py inactive   # one stage
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cli import golden
+from tests.cli.golden import Output
+from tests.cli.stages import GOLDENS, STAGES, Stage, arguments, put_back, set_up
+
+from tools.apache_kafka import ApacheKafka, run_tool
+
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
+
+
+def record(stage: Stage) -> dict[str, Output]:
+    """The output of each command of a stage, on a broker of its own."""
+    outputs = {}
+    with ApacheKafka(SETTINGS) as broker, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        asyncio.run(set_up(stage, broker.bootstrap_servers, folder))
+        for command in stage.commands:
+            run = run_tool("consumer-groups", *arguments(command, broker.bootstrap_servers, folder))
+            output = Output(run.returncode, run.stdout, run.stderr)
+            outputs[command] = output.comparable(broker.bootstrap_servers, folder)
+            if command.startswith("!"):
+                asyncio.run(put_back(stage, broker.bootstrap_servers))
+            print(f"recorded {stage.name}: {command}", flush=True)
+    return outputs
+
+
+def main(names: Sequence[str]) -> int:
+    """Record the stages named, or all."""
+    GOLDENS.mkdir(exist_ok=True)
+    for stage in STAGES:
+        if not names or stage.name in names:
+            (GOLDENS / f"{stage.name}.txt").write_text(golden.write(record(stage)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
