@@ -72,7 +72,7 @@ class GroupkeeperBroker:
 
     def command(self) -> list[str]:
         options = [word for key, value in self._properties.items() for word in ("--property", f"{key}={value}")]
-        return [*os.environ.get("GKB", f"{sys.executable} -m groupkeeper").split(), "broker", "--port", str(self.port),
+        return [sys.executable, "-m", "groupkeeper", "broker", "--port", str(self.port),
                 "--data", str(self.directory / "data"), *options]  # fmt: skip
 
     def start(self, timeout: float = 20) -> None:
