@@ -172,6 +172,9 @@ class Connection(asyncio.BufferedProtocol):
                 await self._waker
         except CloseConnection as reason:
             self._close_because(reason)
+        finally:
+            # However serving ends: a connection that nobody serves must not stay open.
+            transport.close()
 
     def _wake(self) -> None:
         if self._waker is not None and not self._waker.done():

@@ -84,17 +84,18 @@ class Server:
             listener=connection.listener,
             received_ms=self._broker.now_ms(),
         )
-        response = await self._respond(api, call)
-        return None if response is None else encode_response(call.correlation_id, response, call.api_version)
+        return await self._respond(api, call)
 
-    async def _respond(self, api: Api, call: Call) -> RootMessage | None:
+    async def _respond(self, api: Api, call: Call) -> bytes | None:
         try:
-            return await api.handle(self._broker, call)
+            response = await api.handle(self._broker, call)
+            return None if response is None else encode_response(call.correlation_id, response, call.api_version)
         except KafkaError as error:
-            return _refusal(api, call, error)
+            refusal = _refusal(api, call, error)
         except Exception:
             _log.exception("%s version %d from %s failed", api_name(api.key), call.api_version, call.client_host)
-            return _refusal(api, call, UnknownServerError())
+            refusal = _refusal(api, call, UnknownServerError())
+        return encode_response(call.correlation_id, refusal, call.api_version)
 
     def _answer_unsupported(self, header: RequestHeader) -> bytes:
         key, version = header.request_api_key, header.request_api_version
