@@ -96,7 +96,7 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if request.member_id in step.pending:
         if request.group_instance_id is not None:
             # Ids are given out to dynamic members only.
-            raise UnknownServerError
+            return step.result(_refusal("", UnknownServerError.code))
         return _add_member(step, call, request, request.member_id)
     check_member(step.roster, request.member_id, request.group_instance_id)
     member = step.roster.members[request.member_id]

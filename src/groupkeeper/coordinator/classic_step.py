@@ -149,6 +149,10 @@ def joining_of(step: Step) -> Joining:
 def await_join(step: Step, member: Member, call_id: int, *, is_new: bool) -> None:
     """Puts a member into the roster and its call among those waiting for the join phase to end."""
     joining = joining_of(step)
+    present = step.roster.members.get(member.member_id)
+    if present is not None:
+        # The phase that has just begun may have taken the assignments away.
+        member = replace(member, assignment=present.assignment)
     step.roster = step.roster.with_member(member)
     calls = joining.waiting.get(member.member_id, ())
     step.rebalance = replace(

@@ -106,6 +106,16 @@ class TestSync:
         assert parked.error_code == RebalanceInProgress.code
         assert parked.synced.assignment == b""
 
+    def test_new_rebalance_takes_assignments_away(self, driver: Driver) -> None:  # GC-17, GD-21
+        (member_id,) = driver.stable_group()
+        driver.join(member_id)
+        assert driver.state() == "CompletingRebalance"
+        assert driver.group().roster.members[member_id].assignment == member_id.encode()
+        driver.new_id()
+        driver.join(member_id, topics=["other"])
+        assert driver.state() == "PreparingRebalance"
+        assert driver.group().roster.members[member_id].assignment == b""
+
     def test_members_that_do_not_sync_are_removed(self, driver: Driver) -> None:  # GC-16
         leader_id, follower_id = completing(driver)
         follower = driver.sync(follower_id)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import ask, may, may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, TopicAuthorizationFailed, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    NONE,
+    GroupAuthorizationFailed,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from groupkeeper.protocol.messages.offset_delete_response import (
     OffsetDeleteResponse,
@@ -30,14 +35,20 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
     accepted = []
     for topic in request.topics:
-        code_by_partition = {
-            one.partition_index: _check(broker, call, topic.name, one.partition_index) for one in topic.partitions
-        }
-        refused = [OffsetDeleteResponsePartition(index, code) for index, code in code_by_partition.items() if code]
-        if refused:
+        error_code = _check_topic(broker, call, topic.name)
+        if error_code:
+            refused = [OffsetDeleteResponsePartition(one.partition_index, error_code) for one in topic.partitions]
             answers.setdefault(topic.name, []).extend(refused)
-        known = [one for one in topic.partitions if not code_by_partition[one.partition_index]]
-        accepted.append(OffsetDeleteRequestTopic(topic.name, known))
+            continue
+        known = []
+        for one in topic.partitions:
+            if broker.topics.partition(topic.name, one.partition_index) is not None:
+                known.append(one)
+                continue
+            refusal = OffsetDeleteResponsePartition(one.partition_index, UnknownTopicOrPartition.code)
+            answers.setdefault(topic.name, []).append(refusal)
+        if known:
+            accepted.append(OffsetDeleteRequestTopic(topic.name, known))
     # Asked even with nothing left: the group's own error wins (K496-33).
     response = await ask(
         broker, call, Operation.DELETE, request.group_id, OffsetDeleteRequest(request.group_id, accepted)
@@ -52,10 +63,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     )
 
 
-def _check(broker: Broker, call: Call, topic: str, partition: int) -> int:
-    """The error of a partition that the coordinator isn't asked for (K496-31, K496-32), or 0."""
+def _check_topic(broker: Broker, call: Call, topic: str) -> int:
+    """The error of a topic that the coordinator isn't asked for (K496-31, K496-32), or 0."""
     if not may_topic(broker, call, Operation.READ, topic):
         return TopicAuthorizationFailed.code
-    if broker.topics.partition(topic, partition) is None:
-        return UnknownTopicOrPartition.code
-    return 0
+    return NONE if broker.topics.get(topic) is not None else UnknownTopicOrPartition.code
