@@ -9,10 +9,12 @@ from pathlib import Path
 from groupkeeper.cli.arguments import parser
 from groupkeeper.cli.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.help_text import described, signature
+from groupkeeper.cli.kafka_get_offsets import TABLE as GET_OFFSETS
+from groupkeeper.cli.kafka_groups import TABLE as GROUPS
 from groupkeeper.cli.options import OptionTable
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
-DROP_INS = (CONSUMER_GROUPS,)
+DROP_INS = (CONSUMER_GROUPS, GROUPS, GET_OFFSETS)
 
 INTRODUCTION = """\
 # Command lines

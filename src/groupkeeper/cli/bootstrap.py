@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Mapping
 
-from groupkeeper.cli.drop_in import ExecutionFailure
+from groupkeeper.cli.drop_in import ExecutionFailure, PropertiesUnreadable
 from groupkeeper.cli.options import Options, UsageProblem
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
@@ -36,11 +36,11 @@ def _read(path: str) -> dict[str, str]:
     try:
         return read_properties(path or ".")
     except FileNotFoundError:
-        raise ExecutionFailure(f"java.nio.file.NoSuchFileException: {path}") from None
+        raise PropertiesUnreadable("java.nio.file.NoSuchFileException", path) from None
     except PermissionError:
-        raise ExecutionFailure(f"java.nio.file.AccessDeniedException: {path}") from None
+        raise PropertiesUnreadable("java.nio.file.AccessDeniedException", path) from None
     except OSError as problem:
-        raise ExecutionFailure(f"java.io.IOException: {problem.strerror}") from None
+        raise PropertiesUnreadable("java.io.IOException", str(problem.strerror)) from None
     except BadEscape as problem:
         raise UsageProblem(str(problem)) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.cli.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem, in_hash_order
+from groupkeeper.cli.options import HELP, VERSION, Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 SCENARIOS = (
@@ -126,9 +126,9 @@ def check(options: Options, warn: Callable[[str], None]) -> None:
     _check_delete(options)
     if options.has("reset-offsets"):
         _check_reset(options, warn)
-    _refuse(options, "group", ("all-groups",))
-    _refuse(options, "group", ("list",))
-    _refuse(options, "topic", ("list", "describe"))
+    refuse(options, "group", ("all-groups",))
+    refuse(options, "group", ("list",))
+    refuse(options, "topic", ("list", "describe"))
     if len(options.given(ACTIONS)) != 1:
         names = ", ".join(f"--{name}" for name in ACTIONS)
         raise UsageProblem(f"Command must include exactly one action: {names}")
@@ -160,15 +160,9 @@ def _check_reset(options: Options, warn: Callable[[str], None]) -> None:
         warn(UNDECIDED)
     _need_groups(options, "reset-offsets")
     for scenario in SCENARIOS:
-        _refuse(options, scenario, tuple(name for name in in_hash_order(SCENARIOS) if name != scenario))
+        refuse(options, scenario, tuple(name for name in in_hash_order(SCENARIOS) if name != scenario))
 
 
 def _need_groups(options: Options, action: str) -> None:
     if not options.has("group") and not options.has("all-groups"):
         raise UsageProblem(f"Option [{action}] takes one of these options: [group], [all-groups]")
-
-
-def _refuse(options: Options, name: str, others: tuple[str, ...]) -> None:
-    if options.has(name):
-        for other in options.given(others):
-            raise UsageProblem(f'Option "[{name}]" can\'t be used with option "[{other}]"')

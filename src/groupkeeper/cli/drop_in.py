@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from groupkeeper.cli.options import OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.options import Options, OptionTable
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
@@ -18,6 +18,14 @@ KAFKA_VERSION = "4.3.1"
 
 class ExecutionFailure(Exception):
     """The command could not be carried out. The text is what the official tool's exception says."""
+
+
+class PropertiesUnreadable(ExecutionFailure):
+    """The file of properties could not be read. ``reason`` is the text without the Java class in front."""
+
+    def __init__(self, java_class: str, reason: str) -> None:
+        super().__init__(f"{java_class}: {reason}")
+        self.reason = reason
 
 
 @contextmanager
@@ -50,18 +58,10 @@ def log_warning(text: str, logger: str) -> None:
     complain(f"[{time}] WARN {text} ({logger})\n")
 
 
-def run_tool(
-    table: OptionTable,
-    arguments: Sequence[str] | None,
-    check: Callable[[Options], None],
-    execute: Callable[[Options], int],
-) -> int:
-    """Read the arguments, check them and execute; the result is the exit status.
-
-    Errors of the usage go to standard error, with the help when it may help, and exit with 1.
-    """
+def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | None) -> int:
+    """Run a tool with its arguments, None: those of this program; the result is the exit status."""
     try:
-        status = _run(table, sys.argv[1:] if arguments is None else arguments, check, execute)
+        status = run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has enough. Nothing may be flushed again when Python exits.
@@ -72,29 +72,14 @@ def run_tool(
     return status
 
 
-def _run(
-    table: OptionTable,
-    arguments: Sequence[str],
-    check: Callable[[Options], None],
-    execute: Callable[[Options], int],
-) -> int:
-    try:
-        options = table.parse(arguments)
-        if options.has("help"):
-            raise UsageProblem(table.purpose)
-        if options.has("version"):
-            say(f"{KAFKA_VERSION}\n")
-            return 0
-        check(options)
-    except OptionProblem as problem:
-        complain(f"{problem}\n")
-        return 1
-    except UsageProblem as problem:
-        return refuse_usage(table, str(problem))
-    try:
-        return execute(options)
-    except (UsageProblem, OptionProblem) as problem:
-        return refuse_usage(table, str(problem))
+def show_help_or_version(table: OptionTable, options: Options) -> int | None:
+    """The exit status when --help or --version was given and is done, None otherwise."""
+    if options.has("help"):
+        return refuse_usage(table, table.purpose)
+    if options.has("version"):
+        say(f"{KAFKA_VERSION}\n")
+        return 0
+    return None
 
 
 def refuse_usage(table: OptionTable, text: str) -> int:

@@ -78,6 +78,14 @@ def listing(groups: Sequence[GroupListing], *, types: bool, states: bool) -> str
     return "".join(line + "\n" for line in lines)
 
 
+def all_groups(groups: Sequence[GroupListing]) -> str:
+    """The table of kafka-groups: all columns are as wide as the longest text of any of them."""
+    rows = [(group.group_id, str(group.group_type or ""), group.protocol_type) for group in groups]
+    columns = [widest(20, (text for texts in rows for text in texts))] * 3
+    header = row(("GROUP", "TYPE", "PROTOCOL"), columns)
+    return f"{header}\n" + "".join(f"{row(texts, columns)} \n" for texts in rows)
+
+
 def remark(group_id: str, state: GroupState) -> str:
     """What a description says about a group's state on standard error, "" for nothing (K1099-61)."""
     if state is GroupState.EMPTY:

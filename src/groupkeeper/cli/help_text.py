@@ -12,7 +12,8 @@ _TEXTS = 39
 
 def render(table: OptionTable) -> str:
     """All options in order of their names, with what each takes and does."""
-    lines = [_line("Option", "Description"), _line("------", "-----------")]
+    title = "Option (* = required)" if any(option.required for option in table.options.values()) else "Option"
+    lines = [_line(title, "Description"), _line("-" * len(title), "-----------")]
     for name in sorted(table.options):
         option = table.options[name]
         left = wrap(signature(option), _NAMES, subsequent_indent="  ", break_on_hyphens=False)
@@ -24,10 +25,11 @@ def render(table: OptionTable) -> str:
 
 def signature(option: Option) -> str:
     """The option with its value: ``--timeout <Long: timeout (ms)>``."""
+    name = f"* --{option.name}" if option.required else f"--{option.name}"
     if option.argument is None:
-        return f"--{option.name}"
+        return name
     value = f"{option.kind}: {option.argument}" if option.argument else option.kind
-    return f"--{option.name} " + (f"[{value}]" if option.optional else f"<{value}>")
+    return f"{name} " + (f"[{value}]" if option.optional else f"<{value}>")
 
 
 def described(option: Option) -> str:

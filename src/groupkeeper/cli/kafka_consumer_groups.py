@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from groupkeeper.cli import groups_text, java
 from groupkeeper.cli.bootstrap import open_admin
 from groupkeeper.cli.consumer_groups_options import TABLE, check
-from groupkeeper.cli.drop_in import ExecutionFailure, complain, failing, run_tool, say
+from groupkeeper.cli.drop_in import (
+    ExecutionFailure,
+    complain,
+    failing,
+    refuse_usage,
+    run_tool,
+    say,
+    show_help_or_version,
+)
 from groupkeeper.cli.options import OptionProblem, Options, UsageProblem
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
@@ -42,23 +50,42 @@ TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the result is the exit status."""
-    return run_tool(TABLE, arguments, lambda options: check(options, lambda text: complain(f"{text}\n")), execute)
+    return run_tool(run, arguments)
 
 
-def execute(options: Options) -> int:
-    """Carry out the one action that was asked for. Raises UsageProblem, SeveralArguments."""
+def run(arguments: Sequence[str]) -> int:
+    """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
+    try:
+        options = TABLE.parse(arguments)
+        status = show_help_or_version(TABLE, options)
+        if status is not None:
+            return status
+        check(options, lambda text: complain(f"{text}\n"))
+    except OptionProblem as problem:
+        complain(f"{problem}\n")
+        return 1
+    except UsageProblem as problem:
+        return refuse_usage(TABLE, str(problem))
+    try:
+        execute(options)
+    except (UsageProblem, OptionProblem, BadTopicArgument, NothingCommitted) as problem:
+        return refuse_usage(TABLE, str(problem))
+    return 0
+
+
+def execute(options: Options) -> None:
+    """Carry out the one action that was asked for. Raises what is an error of the usage after all."""
     if options.has("validate-regex"):
         say(regex_verdict(options.text("validate-regex") or ""))
-        return 0
+        return
     try:
         asyncio.run(_execute(options))
-    except (BadTopicArgument, NothingCommitted) as problem:
-        raise UsageProblem(str(problem)) from None
+    except (BadTopicArgument, NothingCommitted):
+        raise
     except (ExecutionFailure, OperationRefused, OptionProblem) as problem:
         say(f"\nError: Executing consumer group command failed due to {problem}\n")
     except (KafkaError, ClientError) as problem:
         say(f"\nError: Executing consumer group command failed due to {java.described(problem)}\n")
-    return 0
 
 
 def regex_verdict(pattern: str) -> str:

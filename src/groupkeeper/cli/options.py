@@ -26,6 +26,10 @@ class MissingArgument(OptionProblem):
     """An option without the value that it needs."""
 
 
+class MissingOptions(OptionProblem):
+    """Options that are always needed."""
+
+
 class Unavailable(OptionProblem):
     """Options that only go with others which are absent."""
 
@@ -42,12 +46,19 @@ class UsageProblem(Exception):
     """The options make no sense together. The text is shown above the help, and the exit status is 1."""
 
 
+def refuse(options: Options, name: str, others: Iterable[str]) -> None:
+    """Raise UsageProblem when the option was given with one of the others."""
+    if options.has(name):
+        for other in options.given(others):
+            raise UsageProblem(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
+
 class Option(NamedTuple):
     """One option.
 
     ``argument`` describes the value in the help, None: the option takes none. ``kind`` is the value's Java type.
     ``optional``: the value may be left out. ``available_with``: at least one of these must be given too.
-    ``is_help``: given, the others need not fit together.
+    ``is_help``: given, the others need not fit together. ``required``: must be given.
     """
 
     name: str
@@ -58,6 +69,7 @@ class Option(NamedTuple):
     default: int | str | None = None
     available_with: tuple[str, ...] = ()
     is_help: bool = False
+    required: bool = False
 
     @property
     def takes_value(self) -> bool:
@@ -138,7 +150,7 @@ class OptionTable:
         return self.options[name]
 
     def parse(self, arguments: Sequence[str]) -> Options:
-        """Read the arguments. Raises Unrecognized, MissingArgument, Unavailable."""
+        """Read the arguments. Raises Unrecognized, MissingArgument, MissingOptions, Unavailable."""
         found = Options(self)
         rest = list(reversed(arguments))
         while rest:
@@ -150,7 +162,9 @@ class OptionTable:
                 self._take(self._find(name), text, rest, found)
             elif token.startswith("-") and token != "-":
                 self._take_short(token[1:], rest, found)
-        self._check_available(found)
+        if not any(option.is_help and found.has(option.name) for option in self.options.values()):
+            self._check_required(found)
+            self._check_available(found)
         return found
 
     def _find(self, name: str) -> Option:
@@ -198,9 +212,12 @@ class OptionTable:
         else:
             found.add(option.name)
 
+    def _check_required(self, found: Options) -> None:
+        missing = [option.name for option in self.options.values() if option.required and not found.has(option.name)]
+        if missing:
+            raise MissingOptions(f"Missing required option(s) [{', '.join(missing)}]")
+
     def _check_available(self, found: Options) -> None:
-        if any(option.is_help and found.has(option.name) for option in self.options.values()):
-            return
         dependent = in_hash_order(option.name for option in self.options.values() if option.available_with)
         lonely = [name for name in dependent if found.has(name) and not found.given(self.options[name].available_with)]
         if lonely:
