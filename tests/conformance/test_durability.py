@@ -23,6 +23,7 @@ from tests.conformance.member import Member
 ROUNDS = int(os.environ.get("DURABILITY_ROUNDS", "3"))
 SEED = int(os.environ.get("DURABILITY_SEED", "1"))
 PARTITIONS = 3
+RECORDS_PER_SECOND = 2000
 
 pytestmark = pytest.mark.timeout(60 + 20 * ROUNDS)
 
@@ -80,6 +81,7 @@ class Writer(Worker):
         super().__init__()
         self._topic = topic
         self.sent = 0
+        self._began = time.monotonic()
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self._producer = confluent_kafka.Producer({
             "bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 1, "log_level": 0,
@@ -87,13 +89,14 @@ class Writer(Worker):
         })  # fmt: skip
 
     def step(self) -> None:
-        if len(self._producer) < 50:
+        # No more than can be read again in the time of a test.
+        if len(self._producer) < 100 and self.sent < (time.monotonic() - self._began) * RECORDS_PER_SECOND:
             value = b"%d" % self.sent
             self._producer.produce(self._topic, value, partition=self.sent % PARTITIONS, on_delivery=self._note)
             self.sent += 1
-            self._producer.poll(0.0005)  # some thousand records a second: what is written is read again
+            self._producer.poll(0)
         else:
-            self._producer.poll(0.01)
+            self._producer.poll(0.002)
 
     def _note(self, error: Any, message: Any) -> None:
         assert error is None, error
