@@ -45,6 +45,7 @@ bench: $(VENV)/.dev ## Benchmarks, beside other implementations
 
 docs: $(VENV)/.dev ## Write the generated references again
 	@$(BIN)/python tools/broker_settings.py
+	@$(BIN)/python tools/cli_reference.py
 
 fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff check --fix --quiet . || true

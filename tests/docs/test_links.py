@@ -48,3 +48,9 @@ def test_named_make_targets_exist(document: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {one or other for one, other in NAMED_TARGET.findall(document.read_text())}
     assert named <= targets
+
+
+def test_the_decisions_are_listed() -> None:
+    index = (ROOT / "docs/decisions/README.md").read_text()
+    records = [path.name for path in sorted((ROOT / "docs/decisions").glob("0*.md"))]
+    assert LINK.findall(index) == records
