@@ -174,4 +174,5 @@ def test_a_second_signal_forces_the_end(begin: Begin) -> None:
     started = begin("--port", "0", "--data", "d")
     os.kill(started.process.pid, signal.SIGTERM)
     os.kill(started.process.pid, signal.SIGTERM)
-    assert started.process.wait(10) in (0, 130)
+    # The first signal may have done its work before the second one comes, up to taking the handlers away.
+    assert started.process.wait(10) in (0, 130, -signal.SIGTERM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from logging import getLogger
+from contextlib import AsyncExitStack
 
 from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from groupkeeper.broker.topics import Topic
-
-_log = getLogger("groupkeeper.broker")
 
 
 class Broker:
@@ -49,6 +47,7 @@ class Broker:
     server: Server
     advertised: Endpoint
     cluster_id: str
+    _directory: StorageDirectory
 
     def __init__(
         self,
@@ -61,15 +60,15 @@ class Broker:
         given = dict(properties or {})
         if port is not None or "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
-        self._temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
+        self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
         self.config = Config.from_texts(given)
         self.authorizer = Authorizer()
         self._listeners = listeners_of(self.config)
         self._endpoints: dict[str, Endpoint] = {}
-        self._directory: StorageDirectory | None = None
         self._files = OpenFiles()
+        self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -82,19 +81,36 @@ class Broker:
 
     async def start(self) -> None:
         """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then nothing is left."""
-        path = self._make_temporary() if self._temporary else self.config.storage_path
-        self._directory = StorageDirectory(path, self.config.node_id)
-        try:
+        async with AsyncExitStack() as opened:
+            self._directory = StorageDirectory(self._storage_path(opened), self.config.node_id)
+            opened.callback(self._directory.close)
+            opened.callback(self._files.close_all)
             self.cluster_id = self._directory.cluster_id
             self.topics = Topics(self._directory, self.config, self._files)
+            opened.callback(self.topics.close)
             self.topics.load()
             self.groups = GroupRuntime(self)
+            opened.push_async_callback(self.groups.stop)
             await self.groups.start()
             self.server = Server(self)
+            opened.push_async_callback(self.server.close)
             await self._listen()
-        except BaseException:
-            await self.stop()
-            raise
+            self._opened = opened.pop_all()
+
+    async def stop(self) -> None:
+        """Closes every connection, file and socket; does nothing when it is already stopped."""
+        opened, self._opened = self._opened, AsyncExitStack()
+        await opened.aclose()
+
+    def _storage_path(self, opened: AsyncExitStack) -> str:
+        if not self._is_temporary:
+            return self.config.storage_path
+        from shutil import rmtree
+        from tempfile import mkdtemp
+
+        path = mkdtemp(prefix="groupkeeper-")
+        opened.callback(rmtree, path, ignore_errors=True)
+        return path
 
     async def _listen(self) -> None:
         bound = {}
@@ -108,30 +124,6 @@ class Broker:
             bound[listener.name] = listener._replace(port=port)
         self._endpoints = advertised_of(self.config, bound, self.config.node_id)
         self.advertised = self._endpoints[self._listeners[0].name]
-
-    async def stop(self) -> None:
-        """Closes every connection, file and socket; does nothing when it is already stopped."""
-        if self._directory is None:
-            return
-        if hasattr(self, "server"):
-            await self.server.close()
-        if hasattr(self, "groups"):
-            await self.groups.stop()
-        if hasattr(self, "topics"):
-            self.topics.close()
-        self._files.close_all()
-        directory, self._directory = self._directory, None
-        directory.close()
-        if self._temporary:
-            from shutil import rmtree
-
-            rmtree(directory.path, ignore_errors=True)
-
-    @staticmethod
-    def _make_temporary() -> str:
-        from tempfile import mkdtemp
-
-        return mkdtemp(prefix="groupkeeper-")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -169,5 +161,4 @@ class Broker:
 
     def new_producer_id(self) -> int:
         """A producer id that was never given out before."""
-        assert self._directory is not None
         return self._directory.new_producer_id()

@@ -166,7 +166,6 @@ class Connection(asyncio.BufferedProtocol):
                         await self._writable
                 if self._at_end:
                     self._flush()
-                    transport.close()
                     return
                 self._waker = self._loop.create_future()
                 await self._waker
@@ -197,12 +196,8 @@ class Connection(asyncio.BufferedProtocol):
     def _close_because(self, reason: CloseConnection) -> None:
         _log.warning("closing the connection from %s: %s", self.client_host, reason)
         self._flush()
-        self.abort_soon()
-
-    def abort_soon(self) -> None:
-        """Closes after what was already answered has been written."""
         if self._transport is not None:
-            self._transport.close()
+            self._transport.close()  # once what was already answered has been written
 
     async def stop(self) -> None:
         """Closes at once and waits until nothing of this connection runs any more."""

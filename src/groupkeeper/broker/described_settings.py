@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from groupkeeper.broker.config import Config
-from groupkeeper.broker.topic_config import TopicConfig
-from groupkeeper.broker.topic_settings import (
-    DEFAULT_SOURCE,
-    STATIC_BROKER_SOURCE,
-    TOPIC_SOURCE,
-    source_of,
-    synonyms_of,
-)
+from groupkeeper.broker.topic_config import SYNONYM_BY_SETTING, TopicConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TOPIC_SOURCE = 1
+STATIC_BROKER_SOURCE = 4
+DEFAULT_SOURCE = 5
+
+_OTHER_SYNONYMS = {
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
 _GROUP_SETTINGS = (
     "consumer.session.timeout.ms",
     "consumer.heartbeat.interval.ms",
@@ -48,7 +51,7 @@ def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSet
     """Every setting of a topic."""
     for setting in TopicConfig.settings():
         value = setting.format(getattr(config, setting.attribute))
-        names = synonyms_of(setting.name)
+        names = _synonyms_of(setting.name)
         synonyms = [one for name in names for one in _given_value(name, broker)]
         synonyms += [one for name in names[:1] for one in _default_value(name)]
         if setting.name in config.overrides:
@@ -86,3 +89,19 @@ def _default_value(name: str) -> Iterator[tuple[str, str | None, int]]:
     setting = Config.setting(name)
     if setting is not None and setting.default is not None:
         yield name, setting.format(setting.default), DEFAULT_SOURCE
+
+
+def _synonyms_of(name: str) -> tuple[str, ...]:
+    """The broker settings that can give a topic setting its default, the strongest first; empty when there is none."""
+    if name in _OTHER_SYNONYMS:
+        return _OTHER_SYNONYMS[name]
+    return (SYNONYM_BY_SETTING[name],) if name in SYNONYM_BY_SETTING else ()
+
+
+def source_of(name: str, config: TopicConfig, broker: Config) -> int:
+    """Code of where a topic setting's value comes from: the topic, the broker's configuration, or the default."""
+    if name in config.overrides:
+        return TOPIC_SOURCE
+    if any(synonym in broker.given for synonym in _synonyms_of(name)):
+        return STATIC_BROKER_SOURCE
+    return DEFAULT_SOURCE

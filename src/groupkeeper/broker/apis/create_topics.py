@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groupkeeper.broker.described_settings import source_of
 from groupkeeper.broker.settings import InvalidSetting
 from groupkeeper.broker.storage_directory import random_uuid
 from groupkeeper.broker.topic_config import TopicConfig
-from groupkeeper.broker.topic_settings import source_of
 from groupkeeper.protocol.errors import (
     InvalidConfig,
     InvalidPartitions,
