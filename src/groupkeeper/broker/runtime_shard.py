@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.broker.transaction_marker import Marker
     from groupkeeper.coordinator.result import Meter, Result
     from groupkeeper.coordinator.settings import Settings
     from groupkeeper.coordinator.timers import TimerKey
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-_RECORDS_PER_TURN = 2_000
+_RECORDS_PER_TURN = 100
 
 
 class Shard:
@@ -115,6 +116,12 @@ class Shard:
         if not self.is_loading and self.failure is None:
             self._settle(self.coordinator.remove_topics(topic_ids), None, self._now_ms())
 
+    def end_transaction(self, marker: Marker, now_ms: int) -> None:
+        """Appends and replays a transaction marker. Raises `KafkaError`; then nothing has happened."""
+        self.require_active()
+        self._log.append(marker.batch(now_ms), now_ms)
+        self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)
+
     def unload(self) -> None:
         """Stops: timers end, parked calls are answered NOT_COORDINATOR (GP-05)."""
         self.failure = "unloaded"
@@ -129,9 +136,10 @@ class Shard:
         """Makes a result happen; returns the answer for its caller, None when it is parked or nobody asked."""
         try:
             for batch in batches_of(result):
-                first_offset = append_records(self._log, batch, now_ms, self._codec)
+                first_offset = append_records(self._log, batch, now_ms, self._codec, result.transaction)
+                producer_id = -1 if result.transaction is None else result.transaction.producer_id
                 for offset, record in enumerate(batch, first_offset):
-                    self.coordinator.replay(record, offset)
+                    self.coordinator.replay(record, offset, producer_id)
         except KafkaError as error:
             _log.warning("%r: cannot append: %s", self._log, error)
             result = self.coordinator.append_failed(cause, map_log_error(error), now_ms)
