@@ -169,10 +169,11 @@ class MemoryShell:
         if error is not None:
             result = self._compute(lambda: self.coordinator.append_failed(cause, error, self.now_ms))
             assert not result.records, "what follows a failed append must not need another one"
+        producer_id = NO_PRODUCER if result.transaction is None else result.transaction.producer_id
         for record in result.records:
-            entry = self.log.append(record)
+            entry = self.log.append(record, producer_id)
             self.observer.appended(record)
-            self.coordinator.replay(record, entry.offset)
+            self.coordinator.replay(record, entry.offset, producer_id)
         for change in result.soft:
             self.coordinator.apply(change)
         for timer in result.timers:

@@ -1,11 +1,23 @@
-"""What a partition remembers of idempotent producers, to drop repeated batches and to refuse those out of order."""
+"""What a partition remembers of idempotent and transactional producers: to drop repeated batches, to refuse those out
+of order, and to know which transactions are open.
+"""
 
 from __future__ import annotations
 
-from groupkeeper.protocol.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from bisect import bisect_left
+from typing import NamedTuple
+
+from groupkeeper.protocol.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    TransactionCoordinatorFenced,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from groupkeeper.protocol.record_batch import BatchHeader
 
 INT_MAX = 2**31 - 1
@@ -37,36 +49,98 @@ class Producer:
         epoch: the latest epoch seen.
         written: the last batches of that epoch, oldest first.
         seen_ms: when it last wrote, milliseconds.
+        coordinator_epoch: that of the last transaction marker, −1 before the first.
+        transaction_start: offset of the first record of the open transaction; None when none is open.
     """
 
-    __slots__ = ("epoch", "seen_ms", "written")
+    __slots__ = ("coordinator_epoch", "epoch", "seen_ms", "transaction_start", "written")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.written: list[_Written] = []
         self.seen_ms = 0
+        self.coordinator_epoch = -1
+        self.transaction_start: int | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record; −1 when none of the epoch is remembered."""
+        return self.written[-1].last_sequence if self.written else -1
+
+    @property
+    def last_timestamp(self) -> int:
+        """Largest timestamp of the last batch; −1 when none is remembered."""
+        return self.written[-1].timestamp if self.written else -1
+
+
+class Aborted(NamedTuple):
+    """A transaction that was aborted.
+
+    Attributes:
+        first_offset: its first record.
+        last_offset: its marker.
+        stable_offset: the last stable offset once the marker was written.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    stable_offset: int
 
 
 class Producers:
-    """The producers of one partition, by id, least recently seen first."""
+    """The producers of one partition, by id, least recently seen first.
 
-    __slots__ = ("_expiration_ms", "_producer_by_id", "where")
+    Attributes:
+        aborted: aborted transactions, in the order of their markers.
+    """
+
+    __slots__ = ("_expiration_ms", "_open_starts", "_producer_by_id", "aborted", "where")
 
     def __init__(self, where: str, expiration_ms: int) -> None:
         self.where = where
+        self.aborted: list[Aborted] = []
         self._expiration_ms = expiration_ms
         self._producer_by_id: dict[int, Producer] = {}
+        # Start offset → producer id of open transactions; offsets only grow, so the first entry is the earliest.
+        self._open_starts: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._producer_by_id)
 
+    def __iter__(self) -> Iterator[tuple[int, Producer]]:
+        return iter(self._producer_by_id.items())
+
     def get(self, producer_id: int) -> Producer | None:
         return self._producer_by_id.get(producer_id)
+
+    @property
+    def first_open_offset(self) -> int | None:
+        """Where the earliest open transaction begins; None when none is open."""
+        return next(iter(self._open_starts), None)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has written records of a transaction that hasn't ended here."""
+        producer = self._producer_by_id.get(producer_id)
+        return producer is not None and producer.epoch == producer_epoch and producer.transaction_start is not None
+
+    def aborted_between(self, offset: int, end_offset: int) -> Iterator[Aborted]:
+        """Aborted transactions that may have records in a range of offsets."""
+        for index in range(bisect_left(self.aborted, offset, key=lambda one: one.last_offset), len(self.aborted)):
+            one = self.aborted[index]
+            if one.first_offset < end_offset:
+                yield one
+            if one.stable_offset >= end_offset:
+                return
+
+    def forget_before(self, offset: int) -> None:
+        """Records before an offset are gone, and what was aborted there."""
+        del self.aborted[: bisect_left(self.aborted, offset, key=lambda one: one.last_offset)]
 
     def duplicate_of(self, header: BatchHeader) -> int | None:
         """Base offset of the batch that this one repeats, or None."""
         producer = self._producer_by_id.get(header.producer_id)
-        if producer is None or producer.epoch != header.producer_epoch:
+        if producer is None or producer.epoch != header.producer_epoch or header.base_sequence < 0:
             return None
         last_sequence = sequence_after(header.base_sequence, header.last_offset_delta)
         for written in producer.written:
@@ -75,9 +149,11 @@ class Producers:
         return None
 
     def check(self, header: BatchHeader) -> None:
-        """Raises `InvalidProducerEpoch` or `OutOfOrderSequenceNumber` (Kafka 4.3.1 ProducerAppendInfo).
+        """Raises `InvalidProducerEpoch`, `OutOfOrderSequenceNumber` or `InvalidTxnState` (Kafka 4.3.1
+        ProducerAppendInfo).
 
-        A producer that the partition doesn't know may begin with any sequence number (KIP-360).
+        A producer that the partition doesn't know may begin with any sequence number (KIP-360); a batch without one
+        comes from the group coordinator.
         """
         producer = self._producer_by_id.get(header.producer_id)
         if producer is None:
@@ -87,6 +163,12 @@ class Producers:
                 f"Epoch of producer {header.producer_id} at {self.where} is {header.producer_epoch}, "
                 f"which is smaller than the last seen epoch {producer.epoch}"
             )
+        if header.base_sequence >= 0:
+            self._check_sequence(header, producer)
+        if producer.transaction_start is not None and not header.is_transactional:
+            raise InvalidTxnState(f"Expected transactional write from producer {header.producer_id} at {self.where}")
+
+    def _check_sequence(self, header: BatchHeader, producer: Producer) -> None:
         if header.producer_epoch > producer.epoch:
             if header.base_sequence != 0:
                 raise OutOfOrderSequenceNumber(
@@ -95,30 +177,68 @@ class Producers:
                     f"{producer.epoch} (current producer epoch)"
                 )
             return
-        if producer.written:
-            last = producer.written[-1].last_sequence
-            if header.base_sequence != sequence_after(last, 1):
-                raise OutOfOrderSequenceNumber(
-                    f"Out of order sequence number for producer {header.producer_id} at {self.where}: "
-                    f"{header.base_sequence} (incoming seq. number), {last} (current end sequence number)"
-                )
+        last = producer.last_sequence
+        if header.base_sequence != sequence_after(last, 1):
+            raise OutOfOrderSequenceNumber(
+                f"Out of order sequence number for producer {header.producer_id} at {self.where}: "
+                f"{header.base_sequence} (incoming seq. number), {last} (current end sequence number)"
+            )
 
     def remember(self, header: BatchHeader, seen_ms: int) -> None:
-        """Takes note of a batch that is in the log, with its final offsets."""
-        producer = self._producer_by_id.pop(header.producer_id, None)
-        if producer is None:
-            self._expire(seen_ms)
-        if producer is None or producer.epoch != header.producer_epoch:
-            producer = Producer(header.producer_epoch)
-        self._producer_by_id[header.producer_id] = producer
-        producer.seen_ms = seen_ms
+        """Takes note of a batch of records that is in the log, with its final offsets."""
+        producer = self._touch(header, seen_ms)
         if header.base_sequence >= 0:
             producer.written.append(_Written(header))
             del producer.written[:-REMEMBERED_BATCHES]
+        if header.is_transactional and producer.transaction_start is None:
+            producer.transaction_start = header.base_offset
+            self._open_starts[header.base_offset] = header.producer_id
+
+    def _touch(self, header: BatchHeader, seen_ms: int) -> Producer:
+        producer = self._producer_by_id.pop(header.producer_id, None)
+        if producer is None:
+            self._expire(seen_ms)
+            producer = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.written.clear()
+        self._producer_by_id[header.producer_id] = producer
+        producer.seen_ms = seen_ms
+        return producer
+
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
+        """Raises `InvalidProducerEpoch` or `TransactionCoordinatorFenced` for a marker that comes too late."""
+        producer = self._producer_by_id.get(header.producer_id)
+        if producer is None:
+            return
+        if header.producer_epoch < producer.epoch:
+            raise InvalidProducerEpoch(
+                f"Epoch of producer {header.producer_id} at {self.where} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {producer.epoch}"
+            )
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"Invalid coordinator epoch for producerId {header.producer_id} at {self.where}: {coordinator_epoch} "
+                f"(zombie), {producer.coordinator_epoch} (current)"
+            )
+
+    def end_transaction(self, header: BatchHeader, seen_ms: int, *, is_commit: bool, coordinator_epoch: int) -> None:
+        """Takes note of a transaction marker that is in the log."""
+        producer = self._touch(header, seen_ms)
+        producer.coordinator_epoch = coordinator_epoch
+        start, producer.transaction_start = producer.transaction_start, None
+        if start is None:
+            return
+        del self._open_starts[start]
+        if not is_commit:
+            first_open = self.first_open_offset
+            stable = header.next_offset if first_open is None else first_open
+            self.aborted.append(Aborted(header.producer_id, start, header.base_offset, stable))
 
     def _expire(self, now_ms: int) -> None:
         while self._producer_by_id:
             oldest = next(iter(self._producer_by_id))
-            if self._producer_by_id[oldest].seen_ms + self._expiration_ms > now_ms:
+            producer = self._producer_by_id[oldest]
+            if producer.transaction_start is not None or producer.seen_ms + self._expiration_ms > now_ms:
                 return
             del self._producer_by_id[oldest]

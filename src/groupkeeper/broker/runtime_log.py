@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.coordinator.coordinator import Coordinator
-    from groupkeeper.coordinator.result import Record, Result
+    from groupkeeper.coordinator.result import ProducerEpoch, Record, Result
     from groupkeeper.protocol.record_batch import BatchHeader
 
 _log = getLogger("groupkeeper.broker")
@@ -65,13 +65,20 @@ def batches_of(result: Result) -> Iterator[Sequence[Record]]:
         yield result.records[start : start + size]
 
 
-def append_records(log: PartitionLog, records: Sequence[Record], now_ms: int, codec: int = 0) -> int:
-    """Appends records as one batch and returns the first one's offset.
+def append_records(
+    log: PartitionLog, records: Sequence[Record], now_ms: int, codec: int = 0, transaction: ProducerEpoch | None = None
+) -> int:
+    """Appends records as one batch, of a producer's transaction if one is given, and returns the first one's offset.
 
     Raises the log's `KafkaError`, or `RecordListTooLarge`; then nothing was appended.
     """
+    producer_id, producer_epoch = transaction or (-1, -1)
     batch = write_batch(
-        [LogRecord(*encode_record(record), (), now_ms) for record in records], compression=_CODECS[codec]
+        [LogRecord(*encode_record(record), (), now_ms) for record in records],
+        compression=_CODECS[codec],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=transaction is not None,
     )
     if len(batch) > log.config.max_message_bytes:
         raise RecordListTooLarge

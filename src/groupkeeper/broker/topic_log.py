@@ -15,7 +15,7 @@ from groupkeeper.broker.producers import Producers
 from groupkeeper.broker.segment import BrokenBatch, Segment, file_name, find_batch_behind, scan
 from groupkeeper.broker.storage_directory import replace_file, uuid_of, uuid_text
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
-from groupkeeper.protocol.record_batch import Record, read_header, read_records, stamped
+from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.open_files import OpenFiles
     from groupkeeper.broker.topic_config import TopicConfig
-    from groupkeeper.protocol.record_batch import BatchHeader
+    from groupkeeper.protocol.record_batch import BatchHeader, EndTransaction
 
 _log = getLogger("groupkeeper.broker")
 
@@ -113,8 +113,9 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Offset up to which every transaction is decided: without transactions, the high watermark."""
-        return self.log_end_offset
+        """Offset up to which every transaction is decided: without open ones, the high watermark."""
+        first_open = self.producers.first_open_offset
+        return self.log_end_offset if first_open is None else max(first_open, self.log_start_offset)
 
     @property
     def size(self) -> int:
@@ -130,6 +131,7 @@ class PartitionLog:
         producer repeats isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
         """
         self._require_health()
+        marker = None
         header = read_header(batch)
         if header.size_in_bytes != len(batch):
             raise CorruptMessage(
@@ -139,7 +141,11 @@ class PartitionLog:
             duplicate = self.producers.duplicate_of(header)
             if duplicate is not None:
                 return duplicate
-            self.producers.check(header)
+            marker = _marker_in(batch, header)
+            if marker is None:
+                self.producers.check(header)
+            else:
+                self.producers.check_marker(header, marker.coordinator_epoch)
         header = header._replace(base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH)
         if self.config.message_timestamp_type == "LogAppendTime":
             batch = stamped(
@@ -149,10 +155,19 @@ class PartitionLog:
         self._write(header, batch)
         self.log_end_offset = header.next_offset
         if header.producer_id >= 0:
-            self.producers.remember(header, now_ms)
+            self._remember(header, marker, now_ms)
         for waiter in tuple(self._waiters):
-            waiter.appended(len(batch))
+            # A marker is small, but may let readers of committed records see much.
+            waiter.appended(len(batch)) if marker is None else waiter.wake()
         return header.base_offset
+
+    def _remember(self, header: BatchHeader, marker: EndTransaction | None, seen_ms: int) -> None:
+        if not header.is_control:
+            self.producers.remember(header, seen_ms)
+        elif marker is not None:
+            self.producers.end_transaction(
+                header, seen_ms, is_commit=marker.is_commit, coordinator_epoch=marker.coordinator_epoch
+            )
 
     def _write(self, header: BatchHeader, batch: bytes) -> None:
         start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
@@ -182,6 +197,7 @@ class PartitionLog:
     def advance_start(self, offset: int) -> None:
         """Makes `offset` the first that may be read, if it isn't before that; segments wholly before it are removed."""
         self.log_start_offset = offset = max(offset, self.log_start_offset)
+        self.producers.forget_before(offset)
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             segment = self._segments.pop(0)
             segment.close()
@@ -302,10 +318,12 @@ class PartitionLog:
         self.log_end_offset = max(self.log_end_offset, segment.base_offset)
         try:
             for header, length in scan(descriptor, size, self.log_end_offset):
+                position = segment.size
                 segment.add(header, length)
                 self.log_end_offset = header.next_offset
                 if header.producer_id >= 0:
-                    self.producers.remember(header, header.max_timestamp)
+                    marker = _marker_in(segment.batch_at(position), header) if header.is_control else None
+                    self._remember(header, marker, header.max_timestamp)
         except BrokenBatch as broken:
             behind = find_batch_behind(descriptor, size, broken.position, self.log_end_offset)
             if behind is not None or not is_last:
@@ -341,6 +359,11 @@ def topic_id_of(directory: str) -> bytes | None:
         return uuid_of(lines["topic_id"])
     except (FileNotFoundError, KeyError, ValueError):
         return None
+
+
+def _marker_in(batch: bytes, header: BatchHeader) -> EndTransaction | None:
+    """The end of a transaction that a batch holds, if it is one."""
+    return read_end_transaction(read_records(batch)[0]) if header.is_control and header.record_count else None
 
 
 def _batch_length(batch: bytes) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from groupkeeper.coordinator import classic_membership, offset_expiry, offsets, views
+from groupkeeper.coordinator import classic_membership, offset_expiry, offsets, offsets_transactional, views
 from groupkeeper.coordinator.classic_group import Syncing
 from groupkeeper.coordinator.classic_join import join
 from groupkeeper.coordinator.refusals import refuse
@@ -32,6 +32,7 @@ from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchReques
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 
 
 class Coordinator:
@@ -72,6 +73,8 @@ class Coordinator:
                 return classic_membership.leave(state, settings, request, now_ms)
             case OffsetDeleteRequest() as request:
                 return offsets.delete(state, request)
+            case TxnOffsetCommitRequest() as request:
+                return offsets_transactional.commit_transactional(state, settings, call, request, now_ms)
             case _:
                 return self._handle_listing(call)
 

@@ -63,7 +63,7 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
         partitions = []
         for partition in topic.partitions:
             error_code = NONE
-            if _is_too_large(partition.committed_metadata or "", settings.offset_metadata_max_bytes):
+            if is_too_large(partition.committed_metadata or "", settings.offset_metadata_max_bytes):
                 error_code = OffsetMetadataTooLarge.code
             else:
                 records.append(_offset_record(request, topic.name, topic.topic_id, partition, now_ms))
@@ -97,7 +97,8 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
     return (Arm(MemberSession(request.group_id, request.member_id), timeout_ms),)
 
 
-def _is_too_large(metadata: str, limit: int) -> bool:
+def is_too_large(metadata: str, limit: int) -> bool:
+    """Whether a metadata text is longer than `limit` UTF-16 units (GO-09)."""
     if len(metadata) * 2 <= limit:
         return False
     utf16_units = len(metadata) + sum(character > "\uffff" for character in metadata)

@@ -34,6 +34,12 @@ from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchRespo
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from groupkeeper.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from groupkeeper.protocol.primitives import Message
 
 
@@ -53,6 +59,8 @@ def refuse(request: Message, error: KafkaError) -> Message:
         case OffsetFetchRequest():
             groups = [OffsetFetchResponseGroup(group.group_id, error_code=error.code) for group in request.groups]
             return OffsetFetchResponse(groups=groups)
+        case TxnOffsetCommitRequest():
+            return refuse_transactional_commit(request, error)
         case OffsetDeleteRequest():
             return OffsetDeleteResponse(error_code=error.code)
         case _:
@@ -67,6 +75,19 @@ def refuse_commit(request: OffsetCommitRequest, error: KafkaError) -> OffsetComm
                 topic.name,
                 topic.topic_id,
                 [OffsetCommitResponsePartition(one.partition_index, error.code) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def refuse_transactional_commit(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    """TxnOffsetCommit has no error of its own either."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                topic.name,
+                [TxnOffsetCommitResponsePartition(one.partition_index, error.code) for one in topic.partitions],
             )
             for topic in request.topics
         ]

@@ -3,9 +3,10 @@
 A handler computes and changes nothing. Whoever drives the coordinator (broker, simulator, test) does the same six
 steps with every result, in this order, without running another operation of the same coordinator in between:
 
-1. append `records` to the log, all or none (but see `is_atomic`). If that fails, hand the cause and the error to
-   `Coordinator.append_failed` and go on with the result it gives (which has no records) at step 3;
-2. `Coordinator.replay` each record, in order;
+1. append `records` to the log, all or none (but see `is_atomic`), as part of `transaction` if there is one. If that
+   fails, hand the cause and the error to `Coordinator.append_failed` and go on with the result it gives (which has no
+   records) at step 3;
+2. `Coordinator.replay` each record, in order, with the transaction's producer id;
 3. `Coordinator.apply` each value of `soft`, in order;
 4. `timers`: arm and disarm, in order;
 5. count `marks`;
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.classic_group import ClassicChange
 from groupkeeper.coordinator.timers import Arm, Disarm
@@ -29,6 +30,13 @@ Record: TypeAlias = Entry | Tombstone
 
 SoftChange: TypeAlias = ClassicChange
 """A change of what is not in the log and does not survive a restart; one type per group type that has such state."""
+
+
+class ProducerEpoch(NamedTuple):
+    """A producer at one time of its life."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 class Meter(Enum):
@@ -80,6 +88,8 @@ class Result:
     records: tuple[Record, ...] = ()
     is_atomic: bool = True
     """False when the records stand for themselves and may be appended in several batches."""
+    transaction: ProducerEpoch | None = None
+    """Whose transaction the records belong to; None outside transactions."""
     soft: tuple[SoftChange, ...] = ()
     released: tuple[Released, ...] = ()
     timers: tuple[Arm | Disarm, ...] = ()
