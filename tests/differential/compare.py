@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.differential.edges import GROUP
 from tests.differential.steps import PARTITIONS, TOPICS, Program, Step
 from tests.differential.wire import Connection, Pool
 
@@ -31,7 +32,7 @@ SETTLED_S = 1.0
 """How long a difference in what is read may last."""
 
 _ID_FIELDS = frozenset({"member_id", "leader"})
-_IGNORED = frozenset({"throttle_time_ms"})
+_IGNORED = frozenset({"throttle_time_ms", "port"})
 
 
 class Different(AssertionError):
@@ -102,6 +103,13 @@ class Side:
 def _is_foreign(value: object, groups: Sequence[str]) -> bool:
     """Whether a listed group belongs to another program."""
     return type(value).__name__ == "ListedGroup" and value.group_id not in groups  # type: ignore[attr-defined]
+
+
+def require_same(ours: Side, reference: Side, name: str, request: RootMessage, version: int) -> None:
+    """Sends one request to both. Raises `Different`."""
+    mine, theirs = (side.pool.ask(request, version) for side in (ours, reference))
+    if ours.normal(mine, [GROUP]) != reference.normal(theirs, [GROUP]):
+        raise Different(f"{name}: {request}\nours      {mine}\nreference {theirs}")
 
 
 @dataclass

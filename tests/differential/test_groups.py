@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.conformance.brokers import GroupkeeperBroker
-from tests.differential.compare import Comparison, Side, Undecided
+from tests.differential.compare import Comparison, Side, Undecided, require_same
+from tests.differential.edges import edges
 from tests.differential.wire import Pool
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
@@ -37,6 +38,12 @@ def comparison() -> Iterator[Comparison]:
             for side in sides:
                 side.pool.close()
             ours.stop()
+
+
+@pytest.mark.conformance
+def test_same_answers_at_the_edges(comparison: Comparison) -> None:  # GW-06, GO-01 … GO-10, K88-*, K518-*, GD-*
+    for name, request, version in edges():
+        require_same(comparison.ours, comparison.reference, name, request, version)
 
 
 @pytest.mark.conformance

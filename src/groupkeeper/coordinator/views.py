@@ -31,7 +31,7 @@ FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none (K518-10 … K518-13)."""
     states = {text.strip().lower() for text in request.states_filter}
-    types = {text.strip().lower() for text in request.types_filter}
+    types = {text.lower() for text in request.types_filter}
     listed = (
         ListedGroup(group.group_id, group.roster.protocol_type or "", group.state.value, GroupType.CLASSIC.value)
         for group in state.groups.values()

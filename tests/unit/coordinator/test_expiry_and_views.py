@@ -217,7 +217,7 @@ class TestList:
         assert self.listed(driver, ("Unknown",)) == set()
         assert self.listed(driver, ("Stable", "Unknown")) == {stable}
         assert self.listed(driver, (), ("Classic",)) == {simple, stable, preparing}
-        assert self.listed(driver, (), ("consumer", "share")) == set()
+        assert self.listed(driver, (), ("consumer", "share", " classic")) == set()
         assert self.listed(driver, ("Empty",), ("CLASSIC",)) == {simple}
         assert self.listed(driver, ("Empty",), ("Consumer",)) == set()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
+
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.protocol.errors import (
@@ -27,6 +29,7 @@ VERSIONS = (0, 6)
 
 _SEVERAL_KEYS_SINCE = 4
 _SHARE_SINCE = 6
+UUID_LENGTH = 16
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
@@ -86,9 +89,14 @@ def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
 
 
 def _is_share_key(key: str) -> bool:
+    """Whether the key is `group:topic id:partition`."""
     group_id, _, rest = key.partition(":")
     topic_id, _, partition = rest.partition(":")
-    return bool(group_id and topic_id) and partition.isdecimal()
+    try:
+        is_id = len(urlsafe_b64decode(topic_id + "==")) == UUID_LENGTH
+    except ValueError:
+        return False
+    return bool(group_id) and is_id and partition.isdecimal()
 
 
 def _failure(key: str, error: KafkaError) -> Coordinator:

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.offset_commit_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -93,22 +93,29 @@ async def _commit(
 
 
 class _Answers:
-    """The answer by topic: what was refused here first, then what the coordinator says, as Apache Kafka orders it."""
+    """The answer as Apache Kafka orders it: what was refused here by topic, then what the coordinator says.
+
+    The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
+    """
 
     def __init__(self) -> None:
-        self._topics: dict[tuple[str, bytes], list[OffsetCommitResponsePartition]] = {}
+        self._refused: dict[tuple[str, bytes], list[OffsetCommitResponsePartition]] = {}
+        self._others: Sequence[OffsetCommitResponseTopic] = ()
 
     def add(self, name: str, topic_id: bytes, code_by_partition: Mapping[int, int]) -> None:
         if code_by_partition:
             answers = [OffsetCommitResponsePartition(index, code) for index, code in code_by_partition.items()]
-            self._topics.setdefault((name, topic_id), []).extend(answers)
+            self._refused.setdefault((name, topic_id), []).extend(answers)
 
-    def merge(self, topics: Iterable[OffsetCommitResponseTopic]) -> None:
-        for topic in topics:
-            self._topics.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
+    def merge(self, topics: Sequence[OffsetCommitResponseTopic]) -> None:
+        if not self._refused:
+            self._others = topics
+        for topic in topics if self._refused else ():
+            self._refused.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
 
     def topics(self) -> list[OffsetCommitResponseTopic]:
-        return [
+        refused = [
             OffsetCommitResponseTopic(name, topic_id, partitions)
-            for (name, topic_id), partitions in self._topics.items()
+            for (name, topic_id), partitions in self._refused.items()
         ]
+        return [*refused, *self._others]
