@@ -7,6 +7,10 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol import errors
+from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
+from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResponse
 from groupkeeper.protocol.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -32,6 +36,11 @@ from groupkeeper.protocol.messages.describe_cluster_request import DescribeClust
 from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
+from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
+from groupkeeper.protocol.messages.describe_producers_request import TopicRequest as ProducersTopic
+from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
 from groupkeeper.protocol.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -445,6 +454,26 @@ class TestSettings:
             "cleanup.policy": "compact",
         }
 
+    @pytest.mark.parametrize("version", range(3))
+    async def test_replacing_all_settings_of_a_topic(self, wire: "Wire", version: int) -> None:
+        await wire.create("t", retention_ms="5", segment_ms="6")
+
+        async def replace(name: str, value: str | None, kind: int = TOPIC, topic: str = "t") -> int:
+            resource = PlainResource(kind, topic, [PlainConfig(name, value)])
+            answer = await wire.call(AlterConfigsRequest([resource]), version, AlterConfigsResponse)
+            return answer.responses[0].error_code
+
+        assert await replace("retention.ms", "7") == 0
+        result = await self.describe(wire, TOPIC, "t", "retention.ms", "segment.ms")
+        assert {config.name: config.value for config in result.configs} == {
+            "retention.ms": "7",
+            "segment.ms": "604800000",
+        }
+        assert await replace("nonsense", "7") == errors.InvalidConfig.code
+        assert await replace("retention.ms", None) == errors.InvalidRequest.code
+        assert await replace("retention.ms", "7", kind=77) == errors.InvalidRequest.code
+        assert await replace("retention.ms", "7", topic="nope") == errors.UnknownTopicOrPartition.code
+
     @pytest.mark.parametrize(
         ("config", "code"),
         [
@@ -459,6 +488,36 @@ class TestSettings:
         await wire.create("t")
         assert (await self.alter(wire, config))[0] == code
         assert (await self.alter(wire, config, name="nope"))[0] == errors.UnknownTopicOrPartition.code
+
+
+class TestLogs:
+    @pytest.mark.parametrize("version", range(1, 6))
+    async def test_sizes(self, wire: "Wire", broker: Broker, version: int) -> None:
+        await wire.create("t", 2)
+        records = write_batch([Record(None, b"v", timestamp=1)])
+        await wire.produce("t", records, partition=1)
+        for wanted in (None, [DescribableLogDirTopic("t", [0, 1, 7]), DescribableLogDirTopic("nope", [0])]):
+            answer = await wire.call(DescribeLogDirsRequest(wanted), version, DescribeLogDirsResponse)
+            (directory,) = answer.results
+            assert directory.log_dir == broker.storage_path
+            assert [(topic.name, [part.partition_size for part in topic.partitions]) for topic in directory.topics] == [
+                ("t", [0, len(records)])
+            ]
+            if version >= 4:
+                assert 0 < directory.usable_bytes <= directory.total_bytes
+
+    async def test_producers(self, wire: "Wire") -> None:
+        await wire.create("t")
+        stamp = 1_600_000_000_000
+        records = [Record(None, b"v", timestamp=stamp)] * 3
+        await wire.produce("t", write_batch(records, producer_id=9, producer_epoch=2, base_sequence=4))
+        request = DescribeProducersRequest([ProducersTopic("t", [0, 1])])
+        answer = await wire.call(request, 0, DescribeProducersResponse)
+        known, unknown = answer.topics[0].partitions
+        (producer,) = known.active_producers
+        assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (9, 2, 6)
+        assert producer.current_txn_start_offset == -1
+        assert unknown.error_code == errors.UnknownTopicOrPartition.code
 
 
 class TestDescribeCluster:

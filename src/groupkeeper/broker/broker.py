@@ -131,6 +131,11 @@ class Broker:
         host = f"[{self.advertised.host}]" if ":" in self.advertised.host else self.advertised.host
         return f"{host}:{self.advertised.port}"
 
+    @property
+    def storage_path(self) -> str:
+        """The data directory."""
+        return self._directory.path
+
     def endpoint(self, listener: str) -> Endpoint:
         """Where clients of a listener reach this node."""
         return self._endpoints.get(listener, self.advertised)

@@ -16,7 +16,7 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from groupkeeper.protocol.record_batch import BatchHeader
 
@@ -111,8 +111,9 @@ class Producers:
     def __iter__(self) -> Iterator[tuple[int, Producer]]:
         return iter(self._producer_by_id.items())
 
-    def get(self, producer_id: int) -> Producer | None:
-        return self._producer_by_id.get(producer_id)
+    def items(self) -> Iterable[tuple[int, Producer]]:
+        """Every producer with its id."""
+        return self._producer_by_id.items()
 
     @property
     def first_open_offset(self) -> int | None:

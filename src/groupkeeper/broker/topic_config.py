@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from groupkeeper.broker.config import Config
-    from groupkeeper.broker.settings import Setting
 
 
 class TopicConfig(SettingsTable):
@@ -122,11 +121,3 @@ def _defaults_of(broker: Config) -> dict[str, object]:
     defaults["segment_ms"] = broker.roll_ms
     defaults["segment_jitter_ms"] = broker.roll_jitter_ms
     return defaults
-
-
-def setting_named(name: str) -> Setting[object]:
-    """The topic setting of a Kafka name. Raises `InvalidSetting`."""
-    found = TopicConfig.setting(name)
-    if found is None:
-        raise InvalidSetting(f"Unknown topic config name: {name}")
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis.describe_configs import TOPIC
 from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.broker.topic_config import TopicConfig, setting_named
+from groupkeeper.broker.topic_config import TopicConfig
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 44
@@ -52,18 +53,29 @@ def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsR
 
 
 def _alter(broker: Broker, resource: AlterConfigsResource, validate_only: bool) -> None:
-    if resource.resource_type != TOPIC:
-        raise InvalidRequest(f"Unknown resource type {resource.resource_type}")
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         raise InvalidRequest("Error due to duplicate config keys")
-    topic = broker.topics.get(resource.resource_name)
-    if topic is None:
-        raise UnknownTopicOrPartition(f"The topic '{resource.resource_name}' does not exist.")
+    topic = require_topic(broker, resource.resource_type, resource.resource_name)
     overrides = dict(topic.configs)
+    for config in resource.configs:
+        _change(overrides, config, topic.config)
+    replace_settings(broker, topic, overrides, validate_only)
+
+
+def require_topic(broker: Broker, resource_type: int, name: str) -> Topic:
+    """The topic whose settings are to be changed. Raises `InvalidRequest`, `UnknownTopicOrPartition`."""
+    if resource_type != TOPIC:
+        raise InvalidRequest(f"Unknown resource type {resource_type}")
+    topic = broker.topics.get(name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+    return topic
+
+
+def replace_settings(broker: Broker, topic: Topic, overrides: dict[str, str], validate_only: bool) -> None:
+    """Gives a topic these settings and no others. Raises `InvalidConfig`."""
     try:
-        for config in resource.configs:
-            _change(overrides, config, topic.config)
         broker.topics.config_of(overrides)
     except InvalidSetting as error:
         raise InvalidConfig(str(error)) from None
@@ -80,7 +92,9 @@ def _change(overrides: dict[str, str], config: AlterableConfig, current: TopicCo
     if config.config_operation == _SET:
         overrides[config.name] = config.value
         return
-    setting = setting_named(config.name)
+    setting = TopicConfig.setting(config.name)
+    if setting is None:
+        raise InvalidConfig(f"Unknown topic config name: {config.name}")
     if config.config_operation not in (_APPEND, _SUBTRACT):
         raise InvalidRequest(f"Unknown operation {config.config_operation}")
     if setting.type != "list":

@@ -1,0 +1,50 @@
+"""AlterConfigs (33) of topics: the older form, which replaces all settings of a topic."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis.incremental_alter_configs import replace_settings, require_topic
+from groupkeeper.protocol.errors import InvalidRequest, KafkaError
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
+from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 33
+VERSIONS = (0, 2)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, AlterConfigsRequest)
+    responses = []
+    for resource in request.resources:
+        try:
+            _alter(broker, resource, request.validate_only)
+            responses.append(AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name))
+        except KafkaError as error:
+            responses.append(_refused(resource, error))
+    return AlterConfigsResponse(responses=responses)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, AlterConfigsRequest)
+    return AlterConfigsResponse(responses=[_refused(resource, error) for resource in request.resources])
+
+
+def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(error.code, error.message, resource.resource_type, resource.resource_name)
+
+
+def _alter(broker: Broker, resource: AlterConfigsResource, validate_only: bool) -> None:
+    topic = require_topic(broker, resource.resource_type, resource.resource_name)
+    overrides = {}
+    for config in resource.configs:
+        if config.value is None:
+            raise InvalidRequest(f"Null value not supported for : {config.name}")
+        overrides[config.name] = config.value
+    replace_settings(broker, topic, overrides, validate_only)

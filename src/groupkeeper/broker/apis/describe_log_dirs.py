@@ -1,0 +1,55 @@
+"""DescribeLogDirs (35): how many bytes each partition takes."""
+
+from __future__ import annotations
+
+import os
+
+from groupkeeper.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 35
+VERSIONS = (1, 5)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeLogDirsRequest)
+    topics = []
+    for name, logs in _wanted(broker, request):
+        if logs:
+            parts = [DescribeLogDirsPartition(log.index, log.size, 0, False) for log in logs]
+            topics.append(DescribeLogDirsTopic(name, parts))
+    path = os.path.abspath(broker.storage_path)
+    disk = os.statvfs(path)
+    result = DescribeLogDirsResult(
+        log_dir=path,
+        topics=topics,
+        total_bytes=disk.f_blocks * disk.f_frsize,
+        usable_bytes=disk.f_bavail * disk.f_frsize,
+    )
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _wanted(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[tuple[str, list[PartitionLog]]]:
+    if request.topics is None:
+        for name in broker.topics.names():
+            topic = broker.topics.get(name)
+            yield name, list(topic.partitions) if topic is not None else []
+        return
+    for wanted in request.topics:
+        found = (broker.topics.partition(wanted.topic, index) for index in wanted.partitions)
+        yield wanted.topic, [log for log in found if log is not None]

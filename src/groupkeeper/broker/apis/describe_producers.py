@@ -1,0 +1,60 @@
+"""DescribeProducers (61): the idempotent producers that a partition remembers."""
+
+from __future__ import annotations
+
+from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
+from groupkeeper.protocol.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 61
+VERSIONS = (0, 0)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeProducersRequest)
+    topics = []
+    for wanted in request.topics:
+        parts = [_describe(broker.topics.partition(wanted.name, index), index) for index in wanted.partition_indexes]
+        topics.append(TopicResponse(wanted.name, parts))
+    return DescribeProducersResponse(topics=topics)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeProducersRequest)
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(topic.name, [PartitionResponse(index, error.code) for index in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(log: PartitionLog | None, index: int) -> PartitionResponse:
+    if log is None:
+        return PartitionResponse(index, UnknownTopicOrPartition.code)
+    states = [
+        ProducerState(
+            producer_id,
+            producer.epoch,
+            producer.last_sequence,
+            producer.last_timestamp,
+            producer.coordinator_epoch,
+            -1 if producer.transaction_start is None else producer.transaction_start,
+        )
+        for producer_id, producer in log.producers.items()
+    ]
+    return PartitionResponse(index, active_producers=states)
