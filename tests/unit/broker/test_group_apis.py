@@ -242,6 +242,14 @@ class TestOffsetCommit:
         deny(peer, Operation.READ, ResourceType.GROUP, "g")
         assert await peer.commit({("none", 0): 1}) == {("none", 0): GroupAuthorizationFailed.code}
 
+    async def test_topic_id_is_stored_whatever_the_request_says(self, peer: Peer) -> None:  # GO-10
+        topic = peer.broker.topics.get("t")
+        assert topic is not None
+        await peer.commit({T0: 1}, version=9)
+        offset = peer.broker.groups.shard_of("g").coordinator.state.offsets.find("g", "t", 0)
+        assert offset is not None
+        assert offset.topic_id == topic.topic_id
+
     async def test_unknown_topic_id(self, peer: Peer) -> None:  # GO-02
         answer = await peer.commit({T0: 1}, version=10, topic_id=UNKNOWN_ID)
         assert answer == {(UNKNOWN_ID.hex(), 0): UnknownTopicId.code}

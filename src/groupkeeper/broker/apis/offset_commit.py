@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 8
@@ -42,15 +43,17 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     accepted = []
     for topic in request.topics:
         try:
-            name = _resolve(broker, call, topic)
+            found = _resolve(broker, call, topic)
         except KafkaError as error:
             answers.add(topic.name, topic.topic_id, {one.partition_index: error.code for one in topic.partitions})
             continue
-        known = [one for one in topic.partitions if broker.topics.partition(name, one.partition_index) is not None]
-        unknown = [one for one in topic.partitions if broker.topics.partition(name, one.partition_index) is None]
-        answers.add(name, topic.topic_id, {one.partition_index: UnknownTopicOrPartition.code for one in unknown})
+        known = [one for one in topic.partitions if found.partition(one.partition_index) is not None]
+        unknown = [one for one in topic.partitions if found.partition(one.partition_index) is None]
+        code_by_partition = {one.partition_index: UnknownTopicOrPartition.code for one in unknown}
+        answers.add(found.name, found.topic_id, code_by_partition)
         if known:
-            accepted.append(OffsetCommitRequestTopic(name, topic.topic_id, known))
+            # The id is stored with the offset also when the request named the topic (GO-10).
+            accepted.append(OffsetCommitRequestTopic(found.name, found.topic_id, known))
     if accepted:
         answers.merge(await _commit(broker, call, request, accepted))
     return OffsetCommitResponse(topics=answers.topics())
@@ -61,19 +64,17 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     return refuse_commit(call.message, error)
 
 
-def _resolve(broker: Broker, call: Call, topic: OffsetCommitRequestTopic) -> str:
-    """The name of an existing topic that the caller may read (GO-02)."""
-    name = topic.name
-    if call.api_version >= _TOPIC_IDS_SINCE:
-        found = broker.topics.by_id(topic.topic_id)
-        if found is None:
-            raise UnknownTopicId
-        name = found.name
-    if not may_topic(broker, call, Operation.READ, name):
+def _resolve(broker: Broker, call: Call, topic: OffsetCommitRequestTopic) -> Topic:
+    """An existing topic that the caller may read (GO-02)."""
+    is_by_id = call.api_version >= _TOPIC_IDS_SINCE
+    found = broker.topics.by_id(topic.topic_id) if is_by_id else broker.topics.get(topic.name)
+    if is_by_id and found is None:
+        raise UnknownTopicId
+    if not may_topic(broker, call, Operation.READ, topic.name if found is None else found.name):
         raise TopicAuthorizationFailed
-    if broker.topics.get(name) is None:
+    if found is None:
         raise UnknownTopicOrPartition
-    return name
+    return found
 
 
 async def _commit(
