@@ -306,6 +306,9 @@ class KafkaPythonConsumer:
         )
 
     def subscribe(self, topics: Sequence[str]) -> None:
+        # kafka-python 3.0 may join before it knows the topic, assign nothing, and not notice when it does know
+        # (about one time in ten, on Apache Kafka too).
+        self._c.topics()
         self._c.subscribe(list(topics))
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
