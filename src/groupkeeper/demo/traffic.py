@@ -133,7 +133,6 @@ class Member(threading.Thread):
 
     def run(self) -> None:
         consumer = KafkaConsumer(
-            *PARTITIONS_BY_TOPIC,
             bootstrap_servers=self.bootstrap,
             group_id=self.group_id,
             client_id=self.client_id,
@@ -141,6 +140,9 @@ class Member(threading.Thread):
             enable_auto_commit=False,
         )
         try:
+            # kafka-python 3.0.12 may join before it knows the topics, share out nothing, and not notice later.
+            consumer.topics()
+            consumer.subscribe(list(PARTITIONS_BY_TOPIC))
             while not self.stopping.is_set():
                 # Long polls: when one ends just before SyncGroup is answered, kafka-python 3.0.12 drops the answer.
                 received = sum(len(records) for records in consumer.poll(timeout_ms=1000).values())
