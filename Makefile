@@ -56,7 +56,7 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >=
 	  case $$name in \
 	    lock) from="requirements/lock.in" ;; \
 	    demo) from="pyproject.toml --extra demo requirements/build.in" ;; \
-	    dev) from="pyproject.toml --extra demo requirements/build.in requirements/dev.in" ;; \
+	    dev) from="pyproject.toml --extra demo --extra security requirements/build.in requirements/dev.in" ;; \
 	  esac; \
 	  echo "lock: requirements/$$name.txt"; \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

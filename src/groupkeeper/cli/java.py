@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.client.errors import BrokersNotFound, IllegalArgument, UnsupportedVersion
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
+from groupkeeper.client.errors import (
+    AuthenticationFailed,
+    BrokersNotFound,
+    IllegalArgument,
+    TlsFailed,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, SaslAuthenticationFailed
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -108,6 +114,12 @@ def class_name(error: Exception) -> str:
     """The Java class of an error, as it appears in messages."""
     if isinstance(error, KafkaError):
         return ERRORS + error.java_class
+    if isinstance(error, AuthenticationFailed):
+        if isinstance(error.refusal, KafkaError):
+            return class_name(error.refusal)
+        return ERRORS + (
+            "SslAuthenticationException" if isinstance(error, TlsFailed) else "SaslAuthenticationException"
+        )
     if isinstance(error, UnsupportedVersion):
         return ERRORS + "UnsupportedVersionException"
     if isinstance(error, IllegalArgument):
@@ -119,7 +131,9 @@ def class_name(error: Exception) -> str:
 
 def message(error: Exception) -> str:
     """Throwable.getMessage. Where Apache's client adds nothing to its texts, neither does this."""
-    text = str(error) or type(error).__name__
+    if isinstance(error, AuthenticationFailed) and not isinstance(error, TlsFailed) and error.refusal is not None:
+        return str(error.refusal)
+    text = "SSL handshake failed" if isinstance(error, TlsFailed) else str(error) or type(error).__name__
     if isinstance(error, BrokersNotFound):
         return text.partition(":")[0]
     if isinstance(error, GroupAuthorizationFailed) and text.startswith("FindCoordinator"):
@@ -142,6 +156,9 @@ def kafka_name(error: Exception) -> str:
     """Errors.forException(…).name()."""
     if isinstance(error, KafkaError):
         return error.name
+    if isinstance(error, AuthenticationFailed):
+        refusal = None if isinstance(error, TlsFailed) else error.refusal or SaslAuthenticationFailed()
+        return refusal.name if isinstance(refusal, KafkaError) else "UNKNOWN_SERVER_ERROR"
     if isinstance(error, UnsupportedVersion):
         return "UNSUPPORTED_VERSION"
     return "UNKNOWN_SERVER_ERROR" if isinstance(error, IllegalArgument) else "REQUEST_TIMED_OUT"

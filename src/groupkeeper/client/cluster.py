@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.errors import (
+    AuthenticationFailed,
     CallTimedOut,
     ClientClosed,
     ClientError,
@@ -66,7 +67,7 @@ class Cluster:
     async def connect(self, deadline: Deadline) -> None:
         """Connect to the first bootstrap server that answers; try all of them again until the deadline.
 
-        Raises at once what waiting cannot change: no name resolves, or none is a Kafka broker.
+        Raises at once what waiting cannot change: no name resolves, none is a Kafka broker, or the client is refused.
         """
         backoff = self.backoff()
         last: ClientError | None = None
@@ -74,6 +75,9 @@ class Cluster:
             failures = await self._race(deadline)
             if not failures:
                 return
+            refused = [each for each in failures if isinstance(each, AuthenticationFailed)]
+            if refused:
+                raise refused[0]
             if all(isinstance(each, UnresolvableName | UnexpectedAnswer) for each in failures):
                 raise _summary(failures)
             if last is None or not deadline.has_passed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from groupkeeper.client.addresses import Address
@@ -11,6 +12,7 @@ from groupkeeper.client.errors import (
     AnswerTooLarge,
     CallTimedOut,
     ClientClosed,
+    ClientError,
     ConnectionFailed,
     UnexpectedAnswer,
     Unrepresentable,
@@ -29,6 +31,9 @@ A = TypeVar("A", bound=RootMessage)
 _MAX_INT32 = 2**31 - 1
 _BUFFER_BYTES = 128 * 1024
 
+Explain = Callable[[Address, OSError], ClientError | None]
+"""What the security in use knows of a failure, None when it is none of its own."""
+
 
 class Connection(asyncio.BufferedProtocol):
     """A connection that is open or was. Requests may be sent without waiting for the answers of earlier ones."""
@@ -39,22 +44,28 @@ class Connection(asyncio.BufferedProtocol):
         "_client_id",
         "_closed",
         "_correlation_id",
+        "_explain",
         "_failure",
         "_max_answer_bytes",
         "_needed_bytes",
         "_received_bytes",
+        "_token",
         "_transport",
         "address",
         "pending",
+        "renew_at_s",
         "versions",
     )
 
-    def __init__(self, address: Address, client_id: str, max_answer_bytes: int) -> None:
+    def __init__(self, address: Address, client_id: str, max_answer_bytes: int, explain: Explain) -> None:
         self.address = address
+        self.renew_at_s: float | None = None  # when to authenticate again (KIP-368), None: never; the loop's time
         self.pending: dict[int, asyncio.Future[bytes]] = {}
         self.versions: dict[int, tuple[int, int]] = {}  # what the broker takes, by API key; set after ApiVersions
         self._client_id = client_id
         self._max_answer_bytes = max_answer_bytes
+        self._explain = explain
+        self._token: asyncio.Future[bytes] | None = None
         self._transport: asyncio.Transport | None = None
         self._failure: Exception | None = None
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -95,7 +106,8 @@ class Connection(asyncio.BufferedProtocol):
         self._needed_bytes = 4
         while end - pos >= 4:
             size = int.from_bytes(received[pos : pos + 4], "big")
-            if not 4 <= size <= self._max_answer_bytes:
+            least = 4 if self._token is None else 0  # a token may be empty, an answer has a correlation id
+            if not least <= size <= self._max_answer_bytes:
                 self._fail(_bad_size(self.address, received[pos : pos + 8], size, self._max_answer_bytes))
                 return
             if end - pos - 4 < size:
@@ -108,8 +120,9 @@ class Connection(asyncio.BufferedProtocol):
             self._received_bytes = end - pos
 
     def connection_lost(self, exc: Exception | None) -> None:
+        explained = self._explain(self.address, exc) if isinstance(exc, OSError) else None
         reason = "closed the connection" if exc is None else f"lost: {exc}"
-        self._fail(ConnectionFailed(f"{self.address}: {reason}"))
+        self._fail(explained or ConnectionFailed(f"{self.address}: {reason}"))
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -138,6 +151,22 @@ class Connection(asyncio.BufferedProtocol):
         except TimeoutError:
             raise CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms") from None
 
+    async def exchange_token(self, token: bytes, timeout_s: float) -> bytes:
+        """Send a frame without header and wait for one: SASL before Kafka 1.0. Nothing else may be under way."""
+        if self._failure is not None:
+            raise ConnectionFailed(f"{self.address}: the connection is closed") from self._failure
+        assert self._transport is not None
+        assert not self.pending
+        self._token = asyncio.get_running_loop().create_future()
+        self._transport.write(len(token).to_bytes(4, "big") + token)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._token
+        except TimeoutError:
+            raise CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms") from None
+        finally:
+            self._token = None
+
     def abort(self, reason: Exception | None = None) -> None:
         """Drop the connection at once; requests that wait for answers fail with ``reason``."""
         self._fail(reason or ClientClosed(f"{self.address}: the client was closed"))
@@ -163,6 +192,10 @@ class Connection(asyncio.BufferedProtocol):
         return answer
 
     def _deliver(self, frame: bytes) -> None:
+        if self._token is not None:
+            if not self._token.done():
+                self._token.set_result(frame)
+            return
         answer = self.pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if answer is None:
             self._fail(UnexpectedAnswer(f"{self.address}: an answer to a request that was not sent"))
@@ -176,8 +209,8 @@ class Connection(asyncio.BufferedProtocol):
         self._chunks = []
         if self._transport is not None:
             self._transport.abort()
-        for answer in self.pending.values():
-            if not answer.done():
+        for answer in (*self.pending.values(), self._token):
+            if answer is not None and not answer.done():
                 answer.set_exception(failure)
         self.pending.clear()
 
@@ -185,16 +218,17 @@ class Connection(asyncio.BufferedProtocol):
 async def open_connection(address: Address, settings: Settings, security: Security, timeout_s: float) -> Connection:
     """Connect to the first of the host's addresses that accepts, within ``timeout_s`` altogether.
 
-    Raises UnresolvableName, ConnectionFailed. Nothing has been sent yet: ApiVersions and authentication are next.
+    Raises UnresolvableName, ConnectionFailed, TlsFailed. Nothing has been sent yet: ApiVersions comes next, then
+    authentication.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
     found = await _look_up(address, timeout_s)
     tls = security.tls()
-    last = ConnectionFailed(f"{address}: the name has no address")
+    last: ClientError = ConnectionFailed(f"{address}: the name has no address")
     for index, host in enumerate(found):
         share_s = (deadline - loop.time()) / (len(found) - index)
-        connection = Connection(address, settings.client_id, settings.max_answer_bytes)
+        connection = Connection(address, settings.client_id, settings.max_answer_bytes, security.explain)
         try:
             async with asyncio.timeout(share_s):
                 await loop.create_connection(
@@ -210,9 +244,20 @@ async def open_connection(address: Address, settings: Settings, security: Securi
                 f"{address}: no connection within {share_s * 1000:.0f} ms: a firewall, or host down?"
             )
         except OSError as error:
-            last = ConnectionFailed(f"{address}: {_reason(error)}")
+            last = await _explained(address, host, error, security, deadline - loop.time())
             last.__cause__ = error
+            if not isinstance(last, ConnectionFailed):
+                break
     raise last
+
+
+async def _explained(address: Address, host: str, error: OSError, security: Security, left_s: float) -> ClientError:
+    explained = security.explain(address, error)
+    if explained is None:
+        return ConnectionFailed(f"{address}: {_reason(error)}")
+    if isinstance(explained, ConnectionFailed):
+        explained = await security.diagnose(address, host, left_s) or explained
+    return explained
 
 
 async def _look_up(address: Address, timeout_s: float) -> list[str]:

@@ -60,4 +60,19 @@ class UnsupportedBatching(UnsupportedVersion):
 
 
 class UnsupportedSecurity(ClientError):
-    """The security that the properties ask for is not available."""
+    """The security that the properties ask for is not available, here or without a library that the text names."""
+
+
+class AuthenticationFailed(ClientError):
+    """The broker refused who the client is, or the other way round. Never retried: waiting changes nothing.
+
+    ``refusal`` is what the broker said (a ``KafkaError``), None when it was not asked that far.
+    """
+
+    def __init__(self, text: str, refusal: Exception | None = None) -> None:
+        super().__init__(text)
+        self.refusal = refusal
+
+
+class TlsFailed(AuthenticationFailed):
+    """No TLS connection: certificates that are not accepted, nothing in common, or no TLS on the other side."""

@@ -120,6 +120,7 @@ class Peer:
             if self._is_closed:
                 raise ClientClosed(f"{self.address}: the client was closed")
             self._connections = [connection for connection in self._connections if connection.is_open]
+            self._renew_sessions()
             best = min(self._connections, key=lambda connection: len(connection.pending), default=None)
             if best is not None and (not best.pending or self._is_full()):
                 return best
@@ -128,8 +129,18 @@ class Peer:
             # The first connection finds out the versions; who comes meanwhile waits for it, then looks again.
             await self._wait_for(next(iter(self._opening)), deadline)
 
-    def _start_opening(self) -> asyncio.Task[Connection]:
-        opening = asyncio.create_task(self._open())
+    def _renew_sessions(self) -> None:
+        """Take connections whose session ends soon aside, to authenticate them again (KIP-368)."""
+        if all(connection.renew_at_s is None for connection in self._connections):
+            return
+        now_s = asyncio.get_running_loop().time()
+        due = [each for each in self._connections if each.renew_at_s is not None and each.renew_at_s <= now_s]
+        for connection in due:
+            self._connections.remove(connection)
+            self._start_opening(connection)
+
+    def _start_opening(self, authenticated: Connection | None = None) -> asyncio.Task[Connection]:
+        opening = asyncio.create_task(self._open() if authenticated is None else self._authenticated(authenticated))
         self._opening[opening] = 0
         opening.add_done_callback(self._opened)
         return opening
@@ -165,6 +176,19 @@ class Peer:
     def _is_full(self) -> bool:
         return len(self._connections) + len(self._opening) >= self._settings.connections_per_broker
 
+    async def _authenticated(self, connection: Connection) -> Connection:
+        """Authenticate, and take the connection into use.
+
+        Again, when its session ends: the broker first answers what it was asked before, so nothing is waited for.
+        """
+        try:
+            await self._security.authenticate(connection, self._settings.socket_connection_setup_timeout_ms / 1000)
+        except BaseException as error:
+            await _drop(connection, error)
+            raise
+        self._connections.append(connection)
+        return connection
+
     async def _open(self) -> Connection:
         timeout_s = self._settings.socket_connection_setup_timeout_ms / 1000
         for highest in (ApiVersionsRequest.MAX_VERSION, 0):
@@ -173,23 +197,21 @@ class Peer:
                 if self._versions is None:
                     self._versions = await _ask_versions(connection, highest, timeout_s)
                 connection.versions = self._versions
-                await self._security.authenticate(connection, timeout_s)
             except ConnectionFailed as error:
                 # Brokers of old hang up when they don't know the version of ApiVersions.
                 await _drop(connection, error)
                 if highest == 0:
-                    hint = "it may want TLS, or be no Kafka broker"
+                    hint = self._security.hang_up_hint
                     raise ConnectionFailed(f"{self.address}: hung up on the first request: {hint}") from error
                 continue
             except CallTimedOut as error:
                 await _drop(connection, error)
-                hint = "it may want TLS, or be no Kafka broker"
+                hint = self._security.hang_up_hint
                 raise ConnectionFailed(f"{self.address}: it accepts connections but does not answer: {hint}") from None
             except BaseException as error:
                 await _drop(connection, error)
                 raise
-            self._connections.append(connection)
-            return connection
+            return await self._authenticated(connection)
         raise AssertionError("the loop returns or raises")
 
 

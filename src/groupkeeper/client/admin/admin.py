@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TopicListing,
         TopicPartition,
     )
+    from groupkeeper.client.security.tokens import TokenProvider
 
 
 class Admin:
@@ -38,7 +39,9 @@ class Admin:
 
     ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client
     properties by their Java names (client.id, request.timeout.ms, default.api.timeout.ms, retry.backoff.ms …);
-    an argument given here wins over a property; names that this client doesn't know are ignored.
+    an argument given here wins over a property; names that this client doesn't know are ignored. Stores of
+    certificates are read here, and what is wrong with them raises IllegalArgument. ``token_provider`` is called for
+    tokens when sasl.mechanism is OAUTHBEARER.
 
     Entering connects to the first bootstrap server that answers. Every call takes ``timeout_ms``, the time for the
     whole call with all its retries (None: ``default_timeout_ms``). Calls raise ``ClientError`` (could not ask;
@@ -54,6 +57,7 @@ class Admin:
         request_timeout_ms: int | None = None,
         default_timeout_ms: int | None = None,
         properties: Mapping[str, str] = {},
+        token_provider: TokenProvider | None = None,
     ) -> None:
         settings = Settings.of_properties(properties)
         if client_id is not None:
@@ -62,7 +66,8 @@ class Admin:
             settings.request_timeout_ms = request_timeout_ms
         if default_timeout_ms is not None:
             settings.default_api_timeout_ms = default_timeout_ms
-        self._cluster = Cluster(parse_bootstrap_servers(bootstrap_servers), settings, security_of(properties))
+        security = security_of(properties, token_provider)
+        self._cluster = Cluster(parse_bootstrap_servers(bootstrap_servers), settings, security)
 
     async def __aenter__(self) -> Self:
         try:

@@ -1,0 +1,112 @@
+"""sasl.jaas.config: one login module with its options, read as Kafka's JaasConfig does. Values stay out of errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.errors import IllegalArgument
+
+NAME = "sasl.jaas.config"
+
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+_TOKEN = re.compile(
+    r"""\s+ | //[^\r\n]* | /\*.*?\*/ | (?P<open>/\*)
+    | (?P<word>[A-Za-z_$\u00a0-\uffff][\w.$\-\u00a0-\uffff]*)
+    | (?P<number>[\d.\-][\w.$\-]*)
+    | "(?P<double>(?:\\.|[^"\\\r\n])*)" | '(?P<single>(?:\\.|[^'\\\r\n])*)'
+    | (?P<quote>["'])
+    | (?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[0-7]{1,2}|.)", re.DOTALL)
+_CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class LoginModule(NamedTuple):
+    """``class_name`` without its package."""
+
+    class_name: str
+    options: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"LoginModule({self.class_name}, options: {', '.join(self.options)})"  # their values are secrets
+
+    def needed(self, name: str) -> str:
+        """An option that must be there and not be empty; raises IllegalArgument."""
+        value = self.options.get(name)
+        if not value:
+            raise IllegalArgument(f'{NAME}: {self.class_name} has no {name}: add {name}="…" before the semicolon')
+        return value
+
+
+class _Token(NamedTuple):
+    kind: str  # word, number, text (quoted), sign
+    text: str
+
+
+def parse_jaas(text: str) -> LoginModule:
+    """The login module of a configuration; raises IllegalArgument saying what is wrong, without its values."""
+    tokens = list(_tokens(text))
+    modules = []
+    position = 0
+    while position < len(tokens):
+        module, position = _module(tokens, position)
+        modules.append(module)
+    if not modules:
+        raise _bad("it has no login module")
+    if len(modules) > 1:
+        raise _bad(f"it has {len(modules)} login modules, and only one is allowed")
+    return modules[0]
+
+
+def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
+    name = tokens[position]
+    if name.kind not in ("word", "text"):
+        raise _bad("it must begin with the class name of a login module")
+    class_name = name.text.rpartition(".")[2]
+    if position + 1 >= len(tokens) or tokens[position + 1].text.lower() not in _FLAGS:
+        raise _bad(f"after {class_name} the word 'required' must follow")
+    position += 2
+    options: dict[str, str] = {}
+    while position < len(tokens):
+        token = tokens[position]
+        if token == _Token("sign", ";"):
+            return LoginModule(class_name, options), position + 1
+        if token.kind == "sign":
+            raise _bad(f"a character in the options of {class_name} is out of place: put values in double quotes")
+        if position + 2 >= len(tokens) or tokens[position + 1] != _Token("sign", "="):
+            raise _bad(f"option {token.text if token.kind == 'word' else ''} of {class_name} has no value, or no ';'")
+        value = tokens[position + 2]
+        if value.kind not in ("word", "text"):
+            raise _bad(f"the value of option {token.text} of {class_name} must be in double quotes")
+        options[token.text] = value.text
+        position += 3
+    raise _bad(f"the entry of {class_name} must end with a semicolon")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind in ("double", "single"):
+            yield _Token("text", _unescaped(match[kind]))
+        elif kind == "quote":
+            raise _bad("a quote is not closed")
+        elif kind == "open":
+            raise _bad("a comment is not closed")
+        elif kind is not None:
+            yield _Token(kind, match[kind])
+
+
+def _unescaped(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code, 8)) if code[0] in "01234567" else _CONTROL.get(code, code)
+
+    return _ESCAPE.sub(replace, text)
+
+
+def _bad(reason: str) -> IllegalArgument:
+    example = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
+    return IllegalArgument(f"{NAME}: {reason}. Example: {example}")

@@ -1,0 +1,77 @@
+"""SASL mechanisms as conversations of bytes, without I/O: PLAIN (RFC 4616) and OAUTHBEARER (RFC 7628)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class MechanismFailed(Exception):
+    """The conversation cannot go on: the peer is not what it should be, or a credential has no form on the wire.
+
+    The text holds no secret.
+    """
+
+
+class Conversation(Protocol):
+    """One authentication under way."""
+
+    def first(self) -> bytes:
+        """What the client says first."""
+
+    def answer(self, challenge: bytes) -> bytes | None:
+        """What the client says next, None when it is satisfied and nothing is left to say. Raises MechanismFailed."""
+
+
+class Plain:
+    """User name and password as they are: only for connections that are encrypted, or trusted."""
+
+    __slots__ = ("_password", "_username")
+
+    def __init__(self, username: str, password: str) -> None:
+        self._username = username
+        self._password = password
+
+    def first(self) -> bytes:
+        for name, text in (("username", self._username), ("password", self._password)):
+            if not text or "\0" in text:
+                raise MechanismFailed(f"the {name} in sasl.jaas.config is empty or has a NUL character")
+        return f"\0{self._username}\0{self._password}".encode()
+
+    def answer(self, challenge: bytes) -> bytes | None:
+        return None
+
+
+class OAuthBearer:
+    """A token; ``extensions`` (KIP-342) go with it."""
+
+    __slots__ = ("_extensions", "_refusal", "_token")
+
+    def __init__(self, token: str, extensions: Mapping[str, str] = {}) -> None:
+        self._token = token
+        self._extensions = extensions
+        self._refusal: str | None = None
+
+    def first(self) -> bytes:
+        if not self._token or not self._token.isascii() or any(sign <= " " for sign in self._token):
+            raise MechanismFailed("the OAuth token is empty, or has characters that no token has")
+        pairs = "".join(f"{name}={value}\x01" for name, value in self._extensions.items())
+        return f"n,,\x01auth=Bearer {self._token}\x01{pairs}\x01".encode()
+
+    def answer(self, challenge: bytes) -> bytes | None:
+        if self._refusal is not None:
+            raise MechanismFailed(self._refusal)
+        if not challenge:
+            return None
+        # RFC 7628, 3.2.3: a refusal is a challenge that the client must answer before the server says so in its way.
+        self._refusal = f"the broker refuses the token: {_status(challenge)}"
+        return b"\x01"
+
+
+def _status(challenge: bytes) -> str:
+    try:
+        answer = json.loads(challenge)
+    except ValueError:
+        return "no reason given"
+    return str(answer.get("status")) if isinstance(answer, dict) else "no reason given"

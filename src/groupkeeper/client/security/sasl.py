@@ -1,0 +1,230 @@
+"""Authenticating a connection by SASL, as Kafka frames it: KIP-43, KIP-152, and again in time (KIP-368)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from groupkeeper.client.errors import (
+    AuthenticationFailed,
+    ClientError,
+    ConnectionFailed,
+    IllegalArgument,
+    UnsupportedSecurity,
+)
+from groupkeeper.client.peer import version_of
+from groupkeeper.client.security import Security, scram, tokens
+from groupkeeper.client.security.jaas import NAME, LoginModule, parse_jaas
+from groupkeeper.client.security.mechanisms import Conversation, MechanismFailed, OAuthBearer, Plain
+from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
+from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+if TYPE_CHECKING:
+    import ssl
+
+    from groupkeeper.client.addresses import Address
+    from groupkeeper.client.connection import Connection
+
+A = TypeVar("A", bound=RootMessage)
+
+Begin = Callable[[], Awaitable[Conversation]]
+"""Starts a conversation for one authentication."""
+
+MECHANISMS = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+}
+
+_RENEW_AFTER = (0.85, 0.95)
+"""Within which part of a session's life the client authenticates again: as Kafka's clients do."""
+
+_MAX_STEPS = 8
+
+
+class SaslSecurity(Security):
+    """SASL over a connection that ``inner`` has made: PLAINTEXT or TLS."""
+
+    def __init__(self, inner: Security, mechanism: str, begin: Begin, on_refusal: Callable[[], None] | None) -> None:
+        self._inner = inner
+        self._mechanism = mechanism
+        self._begin = begin
+        self._on_refusal = on_refusal
+        self.hang_up_hint = inner.hang_up_hint
+
+    def tls(self) -> ssl.SSLContext | None:
+        return self._inner.tls()
+
+    def explain(self, address: Address, error: OSError) -> ClientError | None:
+        return self._inner.explain(address, error)
+
+    async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:
+        return await self._inner.diagnose(address, host, timeout_s)
+
+    async def authenticate(self, connection: Connection, timeout_s: float) -> None:
+        """Prove who the client is. Sets when the connection has to be authenticated again."""
+        async with asyncio.timeout(timeout_s) as clock:
+            try:
+                await self._inner.authenticate(connection, timeout_s)
+                await self._authenticate(connection, timeout_s)
+            except MechanismFailed as failure:
+                raise self._failed(connection, str(failure), None) from None
+            except asyncio.CancelledError:
+                if clock.expired():
+                    raise ConnectionFailed(f"{connection.address}: no SASL {self._mechanism} answer in time") from None
+                raise
+
+    async def _authenticate(self, connection: Connection, timeout_s: float) -> None:
+        conversation = await self._begin()
+        handshake = SaslHandshakeRequest(self._mechanism)
+        version = version_of(SaslHandshakeRequest, connection.versions)
+        answer = await connection.ask(handshake, version, SaslHandshakeResponse, timeout_s)
+        if answer.error_code:
+            raise self._refused_mechanism(connection, answer)
+        send = self._framed if version >= 1 else self._bare
+        token: bytes | None = conversation.first()
+        lifetime_ms = 0
+        for _ in range(_MAX_STEPS):
+            assert token is not None
+            challenge, lifetime_ms = await send(connection, token, timeout_s)
+            token = conversation.answer(challenge)
+            if token is None:
+                break
+        else:
+            raise MechanismFailed("the conversation does not end")
+        if lifetime_ms > 0:
+            from random import uniform
+
+            connection.renew_at_s = asyncio.get_running_loop().time() + lifetime_ms / 1000 * uniform(*_RENEW_AFTER)
+        else:
+            connection.renew_at_s = None
+
+    async def _framed(self, connection: Connection, token: bytes, timeout_s: float) -> tuple[bytes, int]:
+        """Since 1.0: tokens are requests, and a refusal has a reason."""
+        version = version_of(SaslAuthenticateRequest, connection.versions)
+        request = SaslAuthenticateRequest(token)
+        answer = await connection.ask(request, version, SaslAuthenticateResponse, timeout_s)
+        if answer.error_code:
+            refusal = error_for(answer.error_code, answer.error_message)
+            if self._on_refusal is not None:
+                self._on_refusal()
+            raise self._failed(connection, str(refusal), refusal)
+        return answer.auth_bytes, answer.session_lifetime_ms
+
+    async def _bare(self, connection: Connection, token: bytes, timeout_s: float) -> tuple[bytes, int]:
+        """Before 1.0: tokens are frames without headers, and a refusal is that the broker hangs up."""
+        try:
+            return await connection.exchange_token(token, timeout_s), 0
+        except ConnectionFailed as error:
+            refusal = SaslAuthenticationFailed(None)
+            raise self._failed(connection, "the broker hung up, which is how old ones refuse", refusal) from error
+
+    def _failed(self, connection: Connection, reason: str, refusal: Exception | None) -> AuthenticationFailed:
+        way_out = "check the token" if self._mechanism == "OAUTHBEARER" else f"check username and password in {NAME}"
+        text = f"{connection.address}: SASL {self._mechanism} failed: {' '.join(reason.split())}: {way_out}"
+        return AuthenticationFailed(text, refusal)
+
+    def _refused_mechanism(self, connection: Connection, answer: SaslHandshakeResponse) -> AuthenticationFailed:
+        place, name = connection.address, self._mechanism
+        offered = ", ".join(answer.mechanisms)
+        if answer.error_code == UnsupportedSaslMechanism.code:
+            said = f"Client SASL mechanism '{name}' not enabled in the server, enabled mechanisms are [{offered}]"
+            text = f"{place}: sasl.mechanism={name} is not enabled there: the broker offers {offered or 'none'}"
+            return AuthenticationFailed(text, UnsupportedSaslMechanism(said))
+        if answer.error_code == IllegalSaslState.code:
+            said = f"Unexpected handshake request with client mechanism {name}, enabled mechanisms are [{offered}]"
+            way_out = "set security.protocol=PLAINTEXT (or SSL), or use the port of a SASL listener"
+            return AuthenticationFailed(f"{place}: the listener there takes no SASL: {way_out}", IllegalSaslState(said))
+        refusal = error_for(answer.error_code)
+        return AuthenticationFailed(f"{place}: the SASL handshake was refused: {refusal}", refusal)
+
+
+def sasl_security(
+    inner: Security, properties: Mapping[str, str], token_provider: tokens.TokenProvider | None
+) -> SaslSecurity:
+    """The SASL that the properties ask for. Raises IllegalArgument, UnsupportedSecurity."""
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    if mechanism == "GSSAPI":
+        text = "sasl.mechanism=GSSAPI (Kerberos, the default) is not supported"
+        raise UnsupportedSecurity(f"{text}: set one of {', '.join(MECHANISMS)}")
+    if mechanism not in MECHANISMS:
+        raise UnsupportedSecurity(f"sasl.mechanism={mechanism} is not supported: set one of {', '.join(MECHANISMS)}")
+    if mechanism == "OAUTHBEARER":
+        source, extensions = _tokens_of(properties, token_provider)
+
+        async def begin() -> Conversation:
+            return OAuthBearer(await source.current(), extensions)
+
+        return SaslSecurity(inner, mechanism, begin, source.forget)
+    return SaslSecurity(inner, mechanism, _by_password(mechanism, _login_module(properties, mechanism)), None)
+
+
+def _by_password(mechanism: str, module: LoginModule) -> Begin:
+    username, password = module.needed("username"), module.needed("password")
+
+    async def begin_plain() -> Conversation:
+        return Plain(username, password)
+
+    async def begin_scram() -> Conversation:
+        by_token = module.options.get("tokenauth", "").lower() == "true"
+        extensions = (("tokenauth", "true"),) if by_token else ()
+        return scram.Scram(mechanism, username, password, scram.new_nonce(), extensions)
+
+    return begin_plain if mechanism == "PLAIN" else begin_scram
+
+
+def _login_module(properties: Mapping[str, str], mechanism: str) -> LoginModule:
+    text = properties.get(NAME, "").strip()
+    wanted = MECHANISMS[mechanism]
+    if not text:
+        option = "" if mechanism == "OAUTHBEARER" else ' username="…" password="…"'
+        package = {"PLAIN": "plain", "OAUTHBEARER": "oauthbearer"}.get(mechanism, "scram")
+        example = f"org.apache.kafka.common.security.{package}.{wanted} required{option};"
+        raise IllegalArgument(f"{NAME} is not set: sasl.mechanism={mechanism} needs it, as in: {example}")
+    module = parse_jaas(text)
+    if module.class_name != wanted:
+        raise IllegalArgument(f"{NAME} is for {module.class_name}, but sasl.mechanism={mechanism} needs {wanted}")
+    return module
+
+
+def _tokens_of(
+    properties: Mapping[str, str], token_provider: tokens.TokenProvider | None
+) -> tuple[tokens.TokenSource, dict[str, str]]:
+    if token_provider is not None:
+        has_module = bool(properties.get(NAME, "").strip())
+        module = _login_module(properties, "OAUTHBEARER") if has_module else LoginModule("", {})
+        return tokens.from_callback(token_provider), tokens.extensions_of(module)
+    from groupkeeper.client.security import token_endpoint
+
+    url = properties.get(token_endpoint.URL, "").strip()
+    retriever = properties.get("sasl.oauthbearer.jwt.retriever.class", "").strip().rpartition(".")[2]
+    if retriever and retriever not in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever"):
+        raise UnsupportedSecurity(
+            f"sasl.oauthbearer.jwt.retriever.class={retriever} is not supported: use ClientCredentialsJwtRetriever"
+        )
+    has_credentials = bool(url) and bool(properties.get(token_endpoint.CLIENT_ID, "").strip())
+    if has_credentials and not properties.get(NAME, "").strip():
+        module = LoginModule(MECHANISMS["OAUTHBEARER"], {})  # since 4.1 the properties say all
+    else:
+        module = _login_module(properties, "OAUTHBEARER")
+    extensions = tokens.extensions_of(module)
+    scheme = url.partition(":")[0].lower()
+    if scheme == "file":
+        return tokens.TokenSource(lambda: asyncio.to_thread(token_endpoint.read_token, url)), extensions
+    if scheme in ("http", "https"):
+        return tokens.TokenSource(token_endpoint.endpoint_of(properties, module).fetch), extensions
+    if url:
+        raise IllegalArgument(f"{token_endpoint.URL}={url}: a URL with https:, http: or file: is needed")
+    tokens.unsecured_token(module, time.time())  # complains now rather than when connecting
+
+    async def make() -> tokens.Token:
+        return tokens.unsecured_token(module, time.time())
+
+    return tokens.TokenSource(make), extensions

@@ -1,0 +1,118 @@
+"""SCRAM (RFC 5802, RFC 7677) as a conversation of bytes, without I/O.
+
+As in Kafka, names and passwords are taken as they are, without SASLprep, and channel binding is not used.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+
+from groupkeeper.client.security.mechanisms import MechanismFailed
+
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+MIN_ITERATIONS = 4096
+"""Kafka's clients accept no less."""
+
+MAX_ITERATIONS = 1_000_000
+"""A peer that asks for more only wants to burn our CPU. Kafka itself stores 16,384 at most."""
+
+_NO_CHANNEL_BINDING = "n,,"
+
+
+def new_nonce() -> str:
+    """A nonce of 144 random bits, printable and without commas."""
+    import secrets
+
+    return secrets.token_urlsafe(18)
+
+
+class Scram:
+    """Proves knowledge of the password without sending it, and demands the same proof from the server.
+
+    ``extensions`` follow the nonce of the first message: Kafka's ``tokenauth=true`` for delegation tokens (KIP-48).
+    """
+
+    __slots__ = ("_bare", "_extensions", "_hash", "_nonce", "_password", "_server_signature", "_username")
+
+    def __init__(
+        self, mechanism: str, username: str, password: str, nonce: str, extensions: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        self._hash = HASHES[mechanism]
+        self._username = username
+        self._password = password
+        self._nonce = nonce
+        self._extensions = extensions
+        self._bare = ""
+        self._server_signature: bytes | None = None
+
+    def first(self) -> bytes:
+        name = self._username.replace("=", "=3D").replace(",", "=2C")
+        extensions = "".join(f",{key}={value}" for key, value in self._extensions)
+        self._bare = f"n={name},r={self._nonce}{extensions}"
+        return (_NO_CHANNEL_BINDING + self._bare).encode()
+
+    def answer(self, challenge: bytes) -> bytes | None:
+        if self._server_signature is None:
+            return self._prove(challenge)
+        self._verify(challenge, self._server_signature)
+        return None
+
+    def _prove(self, challenge: bytes) -> bytes:
+        fields = _fields(challenge)
+        nonce = fields.get("r", "")
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise MechanismFailed("the broker's SCRAM nonce does not continue the client's: the answer is not genuine")
+        salt = _decoded(fields.get("s", ""))
+        iterations = _iterations(fields.get("i", ""))
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), salt, iterations)
+        client_key = hmac.digest(salted, b"Client Key", self._hash)
+        channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
+        final = f"c={channel},r={nonce}"
+        signed = f"{self._bare},{challenge.decode()},{final}".encode()
+        stored_key = hashlib.new(self._hash, client_key).digest()
+        signature = hmac.digest(stored_key, signed, self._hash)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        server_key = hmac.digest(salted, b"Server Key", self._hash)
+        self._server_signature = hmac.digest(server_key, signed, self._hash)
+        return f"{final},p={base64.b64encode(proof).decode()}".encode()
+
+    def _verify(self, challenge: bytes, expected: bytes) -> None:
+        fields = _fields(challenge)
+        if "e" in fields:
+            raise MechanismFailed(f"the broker refuses: {fields['e'][:200]}")
+        if not hmac.compare_digest(_decoded(fields.get("v", "")), expected):
+            raise MechanismFailed("the broker does not know the password either: its SCRAM signature is wrong")
+
+
+def _fields(message: bytes) -> dict[str, str]:
+    """The attributes of a message; a mandatory extension (``m=``) is refused, as RFC 5802 demands."""
+    try:
+        pairs = [part.partition("=") for part in message.decode().split(",")]
+    except UnicodeDecodeError:
+        raise MechanismFailed("the broker's SCRAM answer is malformed") from None
+    fields = {name: value for name, equals, value in pairs if equals}
+    if len(fields) != len(pairs) or "m" in fields:
+        raise MechanismFailed("the broker's SCRAM answer is malformed, or wants an extension that is not known")
+    return fields
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        decoded = b""
+    if not decoded:
+        raise MechanismFailed("the broker's SCRAM answer is malformed: salt or signature")
+    return decoded
+
+
+def _iterations(text: str) -> int:
+    iterations = int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+    if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
+        limits = f"{MIN_ITERATIONS} to {MAX_ITERATIONS} are accepted"
+        raise MechanismFailed(f"the broker asks for {text[:12] or 'no'} SCRAM iterations: {limits}")
+    return iterations

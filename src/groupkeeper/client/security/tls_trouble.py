@@ -1,0 +1,121 @@
+"""What a failed TLS connection means, and the way out, in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Mapping
+
+from groupkeeper.client.addresses import Address
+from groupkeeper.client.errors import ClientError, ConnectionFailed, TlsFailed
+
+_EXPIRED, _NOT_YET_VALID, _REVOKED = 10, 9, 23
+_UNTRUSTED = (2, 18, 19, 20, 21, 24, 27, 28)
+_OTHER_NAME = (62, 64)
+
+# Reasons as OpenSSL's releases name them.
+_NOT_TLS = {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"}
+_NO_COMMON_VERSION = {"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE"}
+_NO_COMMON_SUITE = {"NO_CIPHERS_AVAILABLE", "TLSV1_ALERT_INSUFFICIENT_SECURITY", "NO_SHARED_CIPHER"}
+_REFUSED_CERTIFICATE = {
+    "SSLV3_ALERT_BAD_CERTIFICATE",
+    "SSL/TLS_ALERT_BAD_CERTIFICATE",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+    "SSL/TLS_ALERT_CERTIFICATE_UNKNOWN",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+    "SSL/TLS_ALERT_CERTIFICATE_EXPIRED",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE",
+    "TLSV1_ALERT_UNKNOWN_CA",
+    "TLSV1_ALERT_ACCESS_DENIED",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+}
+_HANDSHAKE_FAILURE = {"SSLV3_ALERT_HANDSHAKE_FAILURE", "SSL/TLS_ALERT_HANDSHAKE_FAILURE"}
+_CUT_OFF = {"UNEXPECTED_EOF_WHILE_READING"}
+
+
+def explained(address: Address, error: OSError, properties: Mapping[str, str]) -> ClientError:
+    """The failure of a TLS connection: TlsFailed, or ConnectionFailed where trying again may help."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return TlsFailed(f"{address}: {_distrust(error, properties)}")
+    reason = _reason(error)
+    if reason in _NOT_TLS:
+        return not_tls(address, properties)
+    if reason in _REFUSED_CERTIFICATE or reason in _HANDSHAKE_FAILURE:
+        return TlsFailed(f"{address}: {_refused(reason, properties)}")
+    if reason in _NO_COMMON_VERSION:
+        versions = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3")
+        return TlsFailed(f"{address}: the broker takes none of ssl.enabled.protocols={versions}")
+    if reason in _NO_COMMON_SUITE:
+        return TlsFailed(f"{address}: the broker takes none of the cipher suites: see ssl.cipher.suites")
+    if isinstance(error, ssl.SSLError) and reason not in _CUT_OFF:
+        return TlsFailed(f"{address}: the TLS handshake failed: {_plain(reason or str(error))}")
+    return ConnectionFailed(f"{address}: hung up during the TLS handshake: a broker that starts, or no TLS there?")
+
+
+def not_tls(address: Address, properties: Mapping[str, str]) -> TlsFailed:
+    """The peer doesn't speak TLS."""
+    protocol = properties.get("security.protocol", "SSL").strip().upper()
+    other = "SASL_PLAINTEXT" if protocol.startswith("SASL") else "PLAINTEXT"
+    way_out = f"use security.protocol={other}, or the port of a TLS listener"
+    return TlsFailed(f"{address}: no TLS there, but security.protocol={protocol}: {way_out}")
+
+
+def _reason(error: OSError) -> str:
+    """OpenSSL's name of what went wrong, empty when there is none."""
+    return (getattr(error, "reason", None) or "").upper().replace(" ", "_")
+
+
+def _plain(reason: str) -> str:
+    return re.sub(r"\s*\(_ssl\.c:\d+\)", "", reason.replace("_", " ").lower())
+
+
+def _distrust(error: ssl.SSLCertVerificationError, properties: Mapping[str, str]) -> str:
+    code, text = error.verify_code, error.verify_message.rstrip(".")
+    if code == _EXPIRED:
+        return "the broker's certificate has expired: renew it there (or is this machine's clock wrong?)"
+    if code == _NOT_YET_VALID:
+        return "the broker's certificate is not valid yet: is this machine's clock wrong?"
+    if code in _OTHER_NAME or "match" in text:
+        way_out = "connect by a name that it has, or set ssl.endpoint.identification.algorithm to nothing"
+        return f"the broker's certificate is for another host ({text}): {way_out} (insecure)"
+    if code in _UNTRUSTED:
+        way_out = "put the certificate of the CA that signed it there"
+        return f"the broker's certificate is not trusted by {_truststore(properties)} ({text}): {way_out}"
+    return f"the broker's certificate is refused: {text} (trusted are those of {_truststore(properties)})"
+
+
+def _truststore(properties: Mapping[str, str]) -> str:
+    if properties.get("ssl.truststore.certificates", "").strip():
+        return "ssl.truststore.certificates"
+    location = properties.get("ssl.truststore.location", "").strip()
+    return f"ssl.truststore.location={location}" if location else "this machine's CAs, set ssl.truststore.location"
+
+
+def _refused(reason: str, properties: Mapping[str, str]) -> str:
+    said = _plain(reason.rpartition("ALERT_")[2])
+    location = properties.get("ssl.keystore.location", "").strip()
+    if location or properties.get("ssl.keystore.key", "").strip():
+        if reason in _HANDSHAKE_FAILURE:
+            return f"the broker refused the TLS handshake ({said}): see ssl.cipher.suites, ssl.enabled.protocols"
+        place = f"ssl.keystore.location={location}" if location else "ssl.keystore.certificate.chain"
+        return f"the broker refused the client certificate of {place} ({said}): its CA must be in the broker's store"
+    way_out = "set ssl.keystore.location, or ssl.keystore.key and ssl.keystore.certificate.chain"
+    return f"the broker refused the TLS handshake ({said}), it may want a client certificate: {way_out}"
+
+
+async def answers_without_tls(host: str, port: int, timeout_s: float) -> bool:
+    """Whether a Kafka broker answers there without TLS. Nothing is sent but the question for its versions."""
+    question = bytes.fromhex("0000000a 0012 0000 00000000 ffff")
+    writer = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(question)
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            return 10 <= size < 65536 and await reader.readexactly(6) == bytes(6)
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return False
+    finally:
+        if writer is not None:
+            writer.transport.abort()
