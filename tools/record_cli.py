@@ -1,4 +1,4 @@
-"""Record what the official kafka-consumer-groups prints on Apache Kafka, for tests/cli to compare with.
+"""Record what the official tools print on Apache Kafka, for tests/cli to compare with.
 
 python tools/record_cli.py            # every stage; needs Java and Maven, and takes a few minutes
 python tools/record_cli.py inactive   # one stage
@@ -14,11 +14,9 @@ from pathlib import Path
 
 from tests.cli import golden
 from tests.cli.golden import Output
-from tests.cli.stages import GOLDENS, STAGES, Stage, arguments, put_back, set_up
+from tests.cli.stages import GOLDENS, SETTINGS, STAGES, Stage, arguments, put_back, set_up, tool_of
 
 from tools.apache_kafka import ApacheKafka, run_tool
-
-SETTINGS = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
 
 
 def record(stage: Stage) -> dict[str, Output]:
@@ -28,7 +26,7 @@ def record(stage: Stage) -> dict[str, Output]:
         folder = Path(name)
         asyncio.run(set_up(stage, broker.bootstrap_servers, folder))
         for command in stage.commands:
-            run = run_tool("consumer-groups", *arguments(command, broker.bootstrap_servers, folder))
+            run = run_tool(tool_of(command), *arguments(command, broker.bootstrap_servers, folder))
             output = Output(run.returncode, run.stdout, run.stderr)
             outputs[command] = output.comparable(broker.bootstrap_servers, folder)
             if command.startswith("!"):

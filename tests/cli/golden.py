@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TRACE = re.compile(r"^(?:\s+at .*|\s+\.\.\. \d+ more|\s*Caused by: .*|(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)\b.*)$")
+HELP = re.compile(r"^Option(?: \(\* = required\))? +Description *$")
 LOG = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] (\w+) (.*)$")
 
 
@@ -33,7 +34,7 @@ def _without_java(errors: str) -> str:
     """No stack traces, no logs but the tool's own warnings, no time in those, nothing of the help."""
     lines = []
     for line in errors.split("\n"):
-        if line.startswith("Option  "):
+        if HELP.match(line):
             lines.append("(help)")
             break
         log = LOG.match(line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,13 @@ from groupkeeper.protocol.record_batch import Record, write_batch
 
 GOLDENS = Path(__file__).parent / "goldens"
 
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+}
+"""Of the brokers, Apache's and ours."""
+
 FIRST_MS = 1_700_000_000_000
 """The timestamp of each partition's first record; the others follow a second apart."""
 
@@ -62,7 +69,8 @@ class Live(NamedTuple):
 class Stage(NamedTuple):
     """``records``: how many each partition of a topic has. ``starts``: log starts above 0. ``files``: by their names.
 
-    ``commands`` are run one after the other; one with ``!`` in front changes the offsets, which are then put back.
+    ``commands`` are of kafka-consumer-groups unless another tool is named in front. They are run one after the other;
+    one with ``!`` in front changes the offsets, which are then put back.
     """
 
     name: str
@@ -74,9 +82,15 @@ class Stage(NamedTuple):
     files: Mapping[str, str] = {}
 
 
+def tool_of(command: str) -> str:
+    """The tool that a command is of, as in ``kafka-groups``."""
+    first = command.removeprefix("!").split()[0]
+    return first if first.startswith("kafka-") else "kafka-consumer-groups"
+
+
 def arguments(command: str, servers: str, folder: Path) -> list[str]:
     """A command's arguments for one cluster; ``{folder}`` is where the files are."""
-    words = shlex.split(command.removeprefix("!"))
+    words = shlex.split(command.removeprefix("!").removeprefix(tool_of(command)))
     return ["--bootstrap-server", servers, *(word.replace("{folder}", str(folder)) for word in words)]
 
 
@@ -102,18 +116,19 @@ async def set_up(stage: Stage, servers: str, folder: Path) -> None:
 
 async def put_back(stage: Stage, servers: str) -> None:
     """The committed offsets as they were at the beginning, after a command has changed them."""
+    live = {live.group_id for live in stage.live}
     async with Admin(servers) as admin:
         listed = (await admin.list_groups()).all()
-        inactive = set(listed) - {live.group_id for live in stage.live}
-        (await admin.delete_consumer_groups(inactive)).all()
-        await commit(stage, admin)
+        (await admin.delete_consumer_groups(set(listed) - live)).all()
+        await commit(stage, admin, live)
 
 
-async def commit(stage: Stage, admin: Admin) -> None:
-    """Commit the stage's offsets."""
+async def commit(stage: Stage, admin: Admin, but_for: Collection[str] = ()) -> None:
+    """Commit the stage's offsets, ``but_for`` those of some groups."""
     for group_id, offsets in stage.commits.items():
-        wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
-        (await admin.alter_consumer_group_offsets(group_id, wanted)).all()
+        if group_id not in but_for:
+            wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
+            (await admin.alter_consumer_group_offsets(group_id, wanted)).all()
 
 
 async def _connect(servers: str, client_id: str) -> Connection:
@@ -209,6 +224,18 @@ EMPTY = Stage(
         "--list --zap",
         "--list --describe --group g",
         "--validate-regex ord(ers|.*)",
+        "kafka-groups --list",
+        "kafka-groups --list --group-type mystery",
+        "kafka-groups --list --consumer --share",
+        "kafka-groups --list --zap",
+        "kafka-groups --consumer",
+        "kafka-get-offsets",
+        "kafka-get-offsets --topic nothere",
+        "kafka-get-offsets --time yesterday",
+        "kafka-get-offsets --topic-partitions a:0:1",
+        "kafka-get-offsets --topic-partitions a --topic a",
+        "kafka-get-offsets --partitions 0,a",
+        "kafka-get-offsets --zap",
     ],
 )
 
@@ -253,6 +280,16 @@ INACTIVE = Stage(
         "!--reset-offsets --group billing --group zeta --topic orders:1 --shift-by 1 --execute",
         "!--reset-offsets --group new --topic payments --to-earliest --execute --export",
         "!--delete-offsets --group billing --topic orders --topic payments:1",
+        "kafka-groups --list",
+        "kafka-groups --list --consumer",
+        "kafka-groups --list --group-type classic --protocol consumer",
+        "kafka-groups --list --share",
+        "kafka-get-offsets --exclude-internal-topics",
+        "kafka-get-offsets --exclude-internal-topics --time earliest",
+        "kafka-get-offsets --topic orders --time 1700000006000",
+        "kafka-get-offsets --topic orders --time max-timestamp",
+        "kafka-get-offsets --topic '[op].*' --partitions 0,1 --time -1",
+        "kafka-get-offsets --topic-partitions orders:1-,a.*:0,pay.*:-1",
         "!--delete --group billing --group nope",
         "!--delete --all-groups",
     ],
@@ -282,6 +319,7 @@ ACTIVE = Stage(
         "--list --state",
         "--list --state stable,completingrebalance",
         "--describe --all-groups --state",
+        "kafka-groups --list",
         "--reset-offsets --group app --topic orders --to-earliest --execute",
         "--reset-offsets --group app --group nope --topic orders:0 --to-earliest --dry-run",
         "--delete --group app --group fixed",

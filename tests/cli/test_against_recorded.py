@@ -1,4 +1,4 @@
-"""kafka-consumer-groups on the embedded broker prints what the official tool printed on Apache Kafka.
+"""The drop-in commands print on the embedded broker what the official tools printed on Apache Kafka.
 
 The recordings are made by `python -m tools.record_cli`.
 """
@@ -13,10 +13,16 @@ from typing import NamedTuple
 import pytest
 from tests.cli import golden
 from tests.cli.golden import Output
-from tests.cli.stages import GOLDENS, STAGES, Stage, arguments, put_back, set_up
+from tests.cli.stages import GOLDENS, SETTINGS, STAGES, Stage, arguments, put_back, set_up, tool_of
 
-from groupkeeper.cli.kafka_consumer_groups import main
+from groupkeeper.cli import kafka_consumer_groups, kafka_get_offsets, kafka_groups
 from groupkeeper.testing.background import BackgroundBroker
+
+MAIN_BY_TOOL = {
+    "kafka-consumer-groups": kafka_consumer_groups.main,
+    "kafka-groups": kafka_groups.main,
+    "kafka-get-offsets": kafka_get_offsets.main,
+}
 
 
 class Standing(NamedTuple):
@@ -29,8 +35,7 @@ class Standing(NamedTuple):
 
 @pytest.fixture(scope="module", params=STAGES, ids=lambda stage: stage.name)
 def standing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    settings = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
-    with BackgroundBroker(properties=settings) as broker:
+    with BackgroundBroker(properties=SETTINGS) as broker:
         folder = tmp_path_factory.mktemp("stage")
         asyncio.run(set_up(request.param, broker.bootstrap_servers, folder))
         yield Standing(request.param, broker.bootstrap_servers, folder)
@@ -52,7 +57,7 @@ def test_output_is_the_official_tools(standing: Standing, capsys: pytest.Capture
     assert list(recorded) == list(stage.commands), "record the stage again"
     differing = {}
     for command in stage.commands:
-        status = main(arguments(command, servers, folder))
+        status = MAIN_BY_TOOL[tool_of(command)](arguments(command, servers, folder))
         ours = Output(status, *capsys.readouterr()).comparable(servers, folder)
         theirs = recorded[command]
         if has_hash_order(command):

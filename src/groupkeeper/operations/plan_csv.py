@@ -14,6 +14,7 @@ _LONG = range(-(2**63), 2**63)
 
 _LONGEST_UNQUOTED = 24
 _SMALLEST_UNQUOTED = "-"
+_BLANKS = "".join(map(chr, range(33)))
 
 
 class BadPlan(ValueError):
@@ -134,7 +135,7 @@ def _named_fields(line: str, count: int, fill_gaps: bool) -> list[str]:
 
 
 def _number(text: str, allowed: range, fill_gaps: bool) -> int:
-    text = text.strip()
+    text = text.strip(_BLANKS)
     if fill_gaps and text in ("", "null"):
         return 0
     digits = text[1:] if text[:1] in ("+", "-") else text

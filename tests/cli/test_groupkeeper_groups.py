@@ -1,0 +1,200 @@
+"""`groupkeeper groups …` on the embedded broker: rows, problems beside them, exit statuses, and nothing by accident."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import ACTIVE, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.testing.background import BackgroundBroker
+
+STAGE = Stage(
+    "both",
+    [],
+    INACTIVE.records,
+    INACTIVE.starts,
+    {**INACTIVE.commits, **ACTIVE.commits},
+    [Live("app", "client-of-app", ["orders"], {"orders": [0, 1]})],
+)
+
+Run = Callable[..., tuple[int, Any, str]]
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Runs a command with --output json: its status, what it printed, and standard error."""
+
+    def call(*words: str) -> tuple[int, Any, str]:
+        status = main(["groups", *words, "--bootstrap-server", servers, "--output", "json"])
+        output, errors = capsys.readouterr()
+        return status, json.loads(output) if output else None, errors
+
+    yield call
+    asyncio.run(put_back(STAGE, servers))
+
+
+def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    async def fetch() -> dict[TopicPartition, OffsetAndMetadata | None]:
+        async with Admin(servers) as admin:
+            return (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
+
+    return asyncio.run(fetch())
+
+
+# K518-40, K518-41, K518-42
+def test_list_is_ordered_and_filtered(run: Run) -> None:
+    status, report, _ = run("list")
+    assert status == 0
+    assert report == {
+        "groups": [
+            {"group": "app", "type": "Classic", "state": "Stable"},
+            {"group": "billing", "type": "Classic", "state": "Empty"},
+            {"group": "zeta", "type": "Classic", "state": "Empty"},
+        ],
+        "problems": [],
+    }
+    assert [row["group"] for row in run("list", "--state", "stable")[1]["groups"]] == ["app"]
+    assert run("list", "--type", "consumer")[1]["groups"] == []
+
+
+def test_list_refuses_states_that_there_are_not(run: Run) -> None:
+    status, report, errors = run("list", "--state", "sleeping")
+    assert (status, report) == (1, None)
+    assert "'sleeping': expected some of PreparingRebalance, CompletingRebalance, Stable" in errors
+
+
+# K88-50, K88-52, K1099-60
+def test_describe_shows_lag_and_the_groups_that_it_can(run: Run) -> None:
+    status, report, _ = run("describe", "app", "billing", "nope")
+    assert status == 1
+    rows = [(r["group"], r["topic"], r["partition"], r["current_offset"], r["lag"]) for r in report["offsets"]]
+    assert rows == [
+        ("app", "orders", 0, 4, 6),
+        ("app", "orders", 1, None, None),
+        ("app", "orders", 2, 0, 0),
+        ("billing", "orders", 0, 4, 6),
+        ("billing", "orders", 1, 12, 8),
+        ("billing", "payments", 1, 5, 0),
+    ]
+    assert report["offsets"][0]["client_id"] == "client-of-app"
+    assert report["problems"] == [
+        {"group": "nope", "partition": "", "error": "GROUP_ID_NOT_FOUND", "message": "Group nope not found."}
+    ]
+
+
+def test_describe_members_and_states(run: Run) -> None:
+    (member,) = run("describe", "app", "--view", "members")[1]["members"]
+    assert (member["client_id"], member["assignment"]) == ("client-of-app", ["orders-0", "orders-1"])
+    states = run("describe", "--all-groups", "--view", "state")[1]["groups"]
+    assert [(row["group"], row["members"], row["assignor"]) for row in states] == [
+        ("app", 1, "range"),
+        ("billing", 0, ""),
+        ("zeta", 0, ""),
+    ]
+
+
+def test_tables_are_for_people(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["groups", "describe", "zeta", "--bootstrap-server", servers]) == 0
+    output, errors = capsys.readouterr()
+    lines = [line.split() for line in output.splitlines()]
+    assert lines[0] == [
+        "GROUP",
+        "TOPIC",
+        "PARTITION",
+        "CURRENT-OFFSET",
+        "LOG-END-OFFSET",
+        "LAG",
+        "MEMBER-ID",
+        "CLIENT-ID",
+    ]
+    assert lines[1] == ["zeta", "a-topic-with-a-long-name", "0", "99", "3", "-96", "-", "-"]
+    assert errors == "note: group zeta has no members\n"
+
+
+def test_reset_changes_nothing_unless_told_to(run: Run, servers: str) -> None:
+    before = committed(servers, "billing")
+    status, report, _ = run("reset", "billing", "--all-topics", "--to-earliest")
+    assert status == 0
+    assert [row["new_offset"] for row in report["offsets"]] == [0, 5, 0]
+    assert committed(servers, "billing") == before
+
+
+# K122-53 and the defects that the better form doesn't have
+def test_reset_keeps_metadata_and_moves_into_the_log(run: Run, servers: str) -> None:
+    status, report, _ = run("reset", "billing", "--topic", "orders:1", "--shift-by", "100", "--execute")
+    assert status == 0
+    assert report["offsets"][0]["note"] == "112 is above the log end"
+    assert committed(servers, "billing")[TopicPartition("orders", 1)] == OffsetAndMetadata(20, None, "note")
+    run("reset", "zeta", "--topic", "a-topic-with-a-long-name", "--to-current", "--execute")
+    assert committed(servers, "zeta")[TopicPartition("a-topic-with-a-long-name", 0)] == OffsetAndMetadata(3)
+
+
+# K122-73: the others go on
+def test_reset_refuses_active_groups_beside_the_rest(run: Run) -> None:
+    status, report, _ = run("reset", "app", "billing", "--topic", "orders:0", "--to-latest", "--execute")
+    assert status == 1
+    assert [(row["group"], row["new_offset"]) for row in report["offsets"]] == [("billing", 10)]
+    assert report["problems"][0]["error"] == "GroupIsActive"
+
+
+def test_reset_needs_partitions(run: Run) -> None:
+    status, report, errors = run("reset", "billing", "--to-latest")
+    assert (status, report) == (1, None)
+    assert "--all-topics or --topic" in errors
+
+
+def test_reset_from_a_file_refuses_gaps(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "plan.csv"
+    path.write_text("orders,0\n")
+    status, _, errors = run("reset", "billing", "--from-file", str(path))
+    assert (status, errors) == (1, "error: line 1: 2 fields, expected 4\n")
+    path.write_text("orders,0,3\n")
+    assert run("reset", "billing", "--from-file", str(path))[1]["offsets"][0]["new_offset"] == 3
+
+
+def test_delete_offsets_names_what_was_never_committed(run: Run, servers: str) -> None:
+    status, report, _ = run("delete-offsets", "billing", "--topic", "orders", "--topic", "payments:0")
+    assert status == 1
+    assert [(row["partition"], row["deleted_offset"]) for row in report["deleted"]] == [(0, 4), (1, 12)]
+    assert report["problems"][0]["partition"] == "payments-0"
+    assert list(committed(servers, "billing")) == [TopicPartition("payments", 1)]
+
+
+def test_delete_tells_what_became_of_each(run: Run) -> None:
+    status, report, _ = run("delete", "billing", "app", "nope")
+    assert status == 1
+    assert report["deleted"] == [{"group": "billing"}]
+    assert [(problem["group"], problem["error"]) for problem in report["problems"]] == [
+        ("nope", "GROUP_ID_NOT_FOUND"),
+        ("app", "NON_EMPTY_GROUP"),
+    ]
+
+
+def test_an_unreachable_broker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["groups", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "500"]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+
+
+def test_a_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["groups", "reset", "g", "--bootstrap-server", "127.0.0.1:1"])
+    assert exit_.value.code == 2
+    assert "one of the arguments --to-earliest" in capsys.readouterr().err
