@@ -98,6 +98,7 @@ async def test_the_file_and_what_overrides_it(begin: Begin) -> None:
         "listeners=EXTERNAL\\://localhost\\:0\n"
         "listener.security.protocol.map=EXTERNAL\\:PLAINTEXT\n"
         "inter.broker.listener.name=EXTERNAL\nnode.id=0\nlog.dirs=in-file\n"
+        "advertised.listeners=EXTERNAL\\://localhost\\:0\n"
         "unstable.api.versions.enable=true\nfeature.group.version=0\nconformance.spare.port=5\nnum.partitons=3\n"
     )
     started = begin("--config", "server.properties")

@@ -60,6 +60,7 @@ class Broker:
         given = dict(properties or {})
         if port is not None or "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
+            given.pop("advertised.listeners", None)  # it belongs to the listeners that were replaced
         self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
