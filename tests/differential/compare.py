@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from tests.differential.edges import GROUP
+from tests.differential.log import Line, LogTail
 from tests.differential.steps import PARTITIONS, TOPICS, Program, Step
 from tests.differential.wire import Connection, Pool
 
@@ -31,6 +33,7 @@ ATTEMPTS = 3
 SETTLED_S = 1.0
 """How long a difference in what is read may last."""
 
+_TIMES = frozenset({"current_state_timestamp", "commit_timestamp", "expire_timestamp"})
 _ID_FIELDS = frozenset({"member_id", "leader"})
 _IGNORED = frozenset({"throttle_time_ms", "port"})
 
@@ -51,6 +54,9 @@ class Side:
     pool: Pool
     topic_ids: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.log = LogTail(self.pool)
 
     def prepare(self) -> None:
         """Creates the topics and waits for the coordinator."""
@@ -93,6 +99,8 @@ class Side:
         if isinstance(value, list | tuple):
             parts = [self.normal(one, groups) for one in value if not _is_foreign(one, groups)]
             return tuple(sorted(parts, key=repr))
+        if name in _TIMES:
+            return value == -1
         if name in _ID_FIELDS:
             return next((symbol for symbol, known in self.ids.items() if known == value), "?" if value else value)
         if name == "topic_id" and isinstance(value, bytes):
@@ -110,6 +118,15 @@ def require_same(ours: Side, reference: Side, name: str, request: RootMessage, v
     mine, theirs = (side.pool.ask(request, version) for side in (ours, reference))
     if ours.normal(mine, [GROUP]) != reference.normal(theirs, [GROUP]):
         raise Different(f"{name}: {request}\nours      {mine}\nreference {theirs}")
+
+
+def in_any_order_of_tombstones(side: Side, lines: Sequence[Line]) -> list[object]:
+    """Records in their order; tombstones side by side, which one operation writes in any order, are sorted."""
+    normal: list[object] = []
+    for _, run in groupby(lines, lambda line: line[1] is None):
+        part = [(side.normal(record, ()), version) for record, version in run]
+        normal += sorted(part, key=repr) if part[0][1] is None else part
+    return normal
 
 
 @dataclass
@@ -144,6 +161,17 @@ class Comparison:
             step = program.next()
             self.trace.append(step.text)
             self._take_step(program, step)
+        self._compare_logs(program)
+
+    def _compare_logs(self, program: Program) -> None:
+        """What came of the program in the log: the same records, in versions and order."""
+        groups = {*program.groups, program.unknown_group}
+        mine = self.ours.log.read(groups)
+        theirs = self.reference.log.read(groups, len(mine), ANSWERED_S)
+        left, right = in_any_order_of_tombstones(self.ours, mine), in_any_order_of_tombstones(self.reference, theirs)
+        if left != right:
+            self.trace += [f"ours      {line}" for line in left] + [f"reference {line}" for line in right]
+            raise Different("\n".join(self.trace))
 
     def _take_step(self, program: Program, step: Step) -> None:
         time.sleep(step.pause_s)

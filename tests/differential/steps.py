@@ -82,6 +82,7 @@ class Program:
         self.protocol_type = self._random.choice(["consumer"] * 4 + ["connect"])
         self._name = f"{self.seed}.{self.attempt}"
         self.groups = [f"group-{self._name}-{number}" for number in range(self._random.choice([1, 1, 2]))]
+        self.unknown_group = f"unknown-{self._name}"
         self.has_short_timers = self.rebalance_timeout_ms == SHORT_MS
 
     def next(self) -> Step:
@@ -105,7 +106,7 @@ class Program:
     # --- choices
 
     def _group(self) -> str:
-        return self._random.choice([*self.groups * 8, "", f"unknown-{self._name}"])
+        return self._random.choice([*self.groups * 8, "", self.unknown_group])
 
     def _member_of(self, group: str) -> str:
         """A symbol: nearly always of a member of the group, sometimes of nobody."""
@@ -240,9 +241,7 @@ class Program:
         generation = self._generation_of(group) if symbol else self._random.choice([-1, -1, 0])
         instance_id = self._instance_of(symbol) if version >= 7 and symbol else None
         # Apache Kafka remembers the group of a commit that was refused completely until the partition's next write.
-        metadata = self._random.choice(
-            ["", None, "text", "x" * 4096, *(["x" * 4097] if symbol not in ("", BOGUS) else [])]
-        )
+        metadata = self._random.choice(["", None, "text", "x" * 4096, *(["x" * 4097] if generation >= 0 else [])])
         topics = self._random.sample([*TOPICS, "no-such-topic"], self._random.choice([1, 2, 3]))
         partitions = self._random.sample(range(PARTITIONS + 1), self._random.choice([1, 2]))
         offset = self._random.randint(-1, 100)
