@@ -161,7 +161,6 @@ class TestIdempotentProducers:
         [
             (InitProducerIdRequest("", 1000), errors.InvalidRequest.code),
             (InitProducerIdRequest(None, 1000, 5, -1), errors.InvalidRequest.code),
-            (InitProducerIdRequest("tx", 1000), errors.UnsupportedVersion.code),
         ],
     )
     async def test_refusals(self, wire: "Wire", request_: InitProducerIdRequest, code: int) -> None:
