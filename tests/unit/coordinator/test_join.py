@@ -410,6 +410,13 @@ class TestStaticMembers:
         assert not reply.joined.skip_assignment
         assert driver.group().roster.leader_id == reply.joined.member_id
 
+    def test_restarted_follower_comes_back_with_other_topics(self, driver: Driver) -> None:  # GR-03, GC-20
+        self.pair(driver)
+        driver.join(instance_id="b", topics=["other"])
+        assert driver.state() == "Stable"
+        assert driver.group().roster.subscribed_topics == {"t", "other"}
+        assert driver.rebuilt().group().roster.subscribed_topics == {"t", "other"}
+
     def test_old_owner_is_fenced(self, driver: Driver) -> None:  # GC-14, GC-20
         _, follower_id = self.pair(driver)
         new_id = driver.join(instance_id="b").joined.member_id
