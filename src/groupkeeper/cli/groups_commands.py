@@ -18,7 +18,6 @@ from groupkeeper.client.admin.types import (
     Failure,
     GroupState,
     GroupType,
-    OffsetAndMetadata,
     TopicPartition,
 )
 from groupkeeper.client.errors import ClientError, IllegalArgument
@@ -173,13 +172,12 @@ async def reset(admin: Admin, options: Namespace) -> Report:
         try:
             resets.refuse_active(group_id, described)
             plan = await _plan(admin, options, group_id, plan_file)
+            refused: Batch[TopicPartition, None] = await resets.apply(admin, plan) if options.execute else Batch()
         except (KafkaError, ClientError) as failure:
             problems.append(_problem(group_id, failure))
             continue
-        committed = await resets.committed_offsets(admin, group_id)
-        refused: Batch[TopicPartition, None] = await resets.apply(admin, plan) if options.execute else Batch()
         problems += [_problem(group_id, failure, partition) for partition, failure in refused.failed.items()]
-        rows += [row for row in _reset_rows(plan, committed) if (row["topic"], row["partition"]) not in refused.failed]
+        rows += [row for row in _reset_rows(plan) if (row["topic"], row["partition"]) not in refused.failed]
     remarks = [] if options.execute else ["nothing is changed yet: add --execute to commit the new offsets"]
     return Report("offsets", RESET_COLUMNS, rows, problems, remarks)
 
@@ -225,23 +223,24 @@ def _scenario(options: Namespace, group_id: str, plan_file: plan_csv.Plans) -> r
     return resets.ToTime(parse_duration(options.by_duration).before_ms(time.time_ns()))
 
 
-def _reset_rows(plan: resets.Plan, committed: dict[TopicPartition, OffsetAndMetadata]) -> Iterable[Row]:
+def _reset_rows(plan: resets.Plan) -> Iterable[Row]:
     notes = {note.partition: note for note in plan.notes}
     for partition in sorted(plan.offsets):
-        commit = committed.get(partition)
-        note = notes.get(partition)
+        commit = plan.committed.get(partition)
         yield {
             "group": plan.group_id,
             "topic": partition.topic,
             "partition": partition.partition,
             "current_offset": commit.offset if commit else None,
             "new_offset": plan.offsets[partition].offset,
-            "note": f"{note.asked} is {note.kind.value}"
-            if note and note.kind is not resets.NoteKind.NOTHING_LATER
-            else note.kind.value
-            if note
-            else None,
+            "note": _note(notes.get(partition)),
         }
+
+
+def _note(note: resets.Note | None) -> str | None:
+    if note is None or note.kind is resets.NoteKind.NOTHING_LATER:
+        return note.kind.value if note else None
+    return f"{note.asked} is {note.kind.value}"
 
 
 async def delete_offsets(admin: Admin, options: Namespace) -> Report:

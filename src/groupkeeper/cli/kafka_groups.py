@@ -71,8 +71,6 @@ def run(arguments: Sequence[str]) -> int:
         return refuse_usage(TABLE, str(problem))
     try:
         check(options)
-        servers = options.text("bootstrap-server")
-        assert servers is not None
     except UsageProblem as problem:
         return refuse_usage(TABLE, str(problem))
     except (OptionProblem, BadType) as problem:

@@ -94,11 +94,15 @@ class Note(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The new offsets of a group, by partition, and what is remarkable about them. Nothing is changed yet."""
+    """The new offsets of a group, by partition, and what is remarkable about them. Nothing is changed yet.
+
+    ``committed``: the offsets of the group when the plan was made, of other partitions too.
+    """
 
     group_id: str
     offsets: dict[TopicPartition, OffsetAndMetadata]
     notes: tuple[Note, ...] = ()
+    committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
 
 
 class Facts(NamedTuple):
@@ -224,7 +228,7 @@ def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: 
         offsets[partition] = _with_commit(offset, facts.committed.get(partition), facts.found.get(partition))
         if note is not None:
             notes.append(note)
-    return Plan(group_id, offsets, tuple(notes))
+    return Plan(group_id, offsets, tuple(notes), facts.committed)
 
 
 def _new_offset(partition: TopicPartition, scenario: Scenario, facts: Facts) -> tuple[int, Note | None]:
