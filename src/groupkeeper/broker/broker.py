@@ -14,6 +14,7 @@ from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.server import Server
 from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
+from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Broker:
         authorizer: who may do what.
         topics: the topics and their logs.
         groups: the group coordinators.
+        transactions: the transaction coordinators.
         advertised: where clients of the first listener reach it (node_id, host, port).
         cluster_id: as Kafka writes it.
         server: the sockets.
@@ -44,6 +46,7 @@ class Broker:
 
     topics: Topics
     groups: GroupRuntime
+    transactions: TransactionRuntime
     server: Server
     advertised: Endpoint
     cluster_id: str
@@ -93,6 +96,9 @@ class Broker:
             self.groups = GroupRuntime(self)
             opened.push_async_callback(self.groups.stop)
             await self.groups.start()
+            self.transactions = TransactionRuntime(self)
+            opened.push_async_callback(self.transactions.stop)
+            await self.transactions.start()
             self.server = Server(self)
             opened.push_async_callback(self.server.close)
             await self._listen()
@@ -149,7 +155,8 @@ class Broker:
 
     def may_create_automatically(self, name: str) -> bool:
         """Whether asking for an unknown topic makes it; a name that was just deleted must rest for a while."""
-        if not self.config.auto_create_topics_enable or (self.is_internal(name) and name != OFFSETS_TOPIC):
+        is_ours = name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+        if not self.config.auto_create_topics_enable or (self.is_internal(name) and not is_ours):
             return False
         return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
 
@@ -157,6 +164,8 @@ class Broker:
         """Makes a topic with the broker's default number of partitions. Raises `KafkaError`."""
         if name == OFFSETS_TOPIC:
             self.groups.ensure_topic()
+        elif name == TRANSACTIONS_TOPIC:
+            self.transactions.ensure_topic()
         topic = self.topics.get(name)
         return self.topics.create(name, self.config.num_partitions) if topic is None else topic
 

@@ -129,6 +129,15 @@ class Config(GroupSettings):
     transactional_id_expiration_ms = whole(
         604800000, low=1, high=INT_MAX, doc="How long an idle transactional id is kept."
     )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms = whole(
+        10000, low=1, doc="How often transactions that take too long are looked for and aborted."
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms = whole(
+        3600000, low=1, doc="How often transactional ids that are idle for too long are looked for."
+    )
+    transaction_partition_verification_enable = flag(
+        True, doc="Refuse transactional records for partitions that are not part of the transaction."
+    )
 
     given: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()

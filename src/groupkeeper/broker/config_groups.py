@@ -114,6 +114,7 @@ class GroupSettings(SettingsTable):
     )
     share_coordinator_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when share state is loaded.")
 
+    unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka 4.3 calls unstable.")
     unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.")
 
 

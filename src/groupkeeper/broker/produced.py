@@ -8,7 +8,6 @@ from groupkeeper.protocol.errors import (
     InvalidTimestamp,
     KafkaError,
     MessageTooLarge,
-    TransactionalIdAuthorizationFailed,
     UnsupportedCompressionType,
 )
 from groupkeeper.protocol.record_batch import CorruptRecord, check_crc, read_header, read_records
@@ -92,10 +91,6 @@ def _check_header(header: BatchHeader, log: PartitionLog) -> None:
         )
     if header.is_control:
         raise InvalidRecord(f"Clients are not allowed to write control records in {where}.")
-    if header.is_transactional:
-        raise TransactionalIdAuthorizationFailed(
-            f"there are no transactions yet, but a transactional batch in {where}."
-        )
     if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
         raise InvalidRecord(
             f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.config import Config
+    from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.topics import Topic
     from groupkeeper.protocol.primitives import Message
 
@@ -88,9 +89,20 @@ class GroupRuntime:
 
     def shard_of(self, group_id: str) -> Shard:
         """The coordinator of a group. Raises `NotCoordinator` when there is no offsets topic."""
+        return self._shards[self.partition_of(group_id)]
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of the offsets topic that a group belongs to. Raises `NotCoordinator`."""
         if not self._shards:
             raise NotCoordinator
-        return self._shards[partition_of_group(group_id, len(self._shards))]
+        return partition_of_group(group_id, len(self._shards))
+
+    def log_of(self, group_id: str) -> PartitionLog:
+        """The log of a group's records. Raises `NotCoordinator`."""
+        topic = self._broker.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise NotCoordinator
+        return topic.partitions[self.partition_of(group_id)]
 
     async def ask(self, group_id: str, request: Message, call: Call) -> Message:
         """The answer of a group's coordinator; coordinator errors are answers too."""

@@ -67,7 +67,7 @@ class Server:
         except (MalformedMessage, UnsupportedMessageVersion) as error:
             raise CloseConnection(str(error)) from None
         api = TABLE.get(header.request_api_key)
-        if api is None or not api.lowest <= header.request_api_version <= api.highest:
+        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
             return self._answer_unsupported(header)
         try:
             # Bytes may follow, as with Kafka: librdkafka leaves three behind Metadata for all topics.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.config import Config
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -33,6 +34,10 @@ class Api:
         self.highest = highest
         self._handle: Handler | None = None
         self._refuse: Refusal | None = None
+
+    def highest_of(self, config: Config) -> int:
+        """The highest version served: one more where Kafka has an unstable one and the configuration wants it."""
+        return self.highest + (self.key in _UNSTABLE and config.unstable_api_versions_enable)
 
     @property
     def handle(self) -> Handler:
@@ -56,6 +61,8 @@ class Api:
 
 
 API_VERSIONS = 18
+_UNSTABLE = frozenset((22,))
+"""APIs whose highest version in Kafka 4.3.1 has one above it that is unstable."""
 
 TABLE: dict[int, Api] = {
     key: Api(key, module, lowest, highest)
@@ -79,6 +86,11 @@ TABLE: dict[int, Api] = {
         (21, "delete_records", 0, 2),
         (22, "init_producer_id", 0, 5),
         (23, "offset_for_leader_epoch", 2, 4),
+        (24, "add_partitions_to_txn", 0, 5),
+        (25, "add_offsets_to_txn", 0, 4),
+        (26, "end_txn", 0, 5),
+        (27, "write_txn_markers", 1, 2),
+        (28, "txn_offset_commit", 0, 5),
         (32, "describe_configs", 1, 4),
         (33, "alter_configs", 0, 2),
         (35, "describe_log_dirs", 1, 5),
@@ -89,6 +101,8 @@ TABLE: dict[int, Api] = {
         (47, "offset_delete", 0, 0),
         (60, "describe_cluster", 0, 2),
         (61, "describe_producers", 0, 0),
+        (65, "describe_transactions", 0, 0),
+        (66, "list_transactions", 0, 2),
         (69, "consumer_group_describe", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
         (77, "share_group_describe", 1, 1),

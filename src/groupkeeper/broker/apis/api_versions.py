@@ -34,7 +34,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=InvalidRequest.code)
-    keys = [ApiVersion(api.key, _advertised_lowest(api), api.highest) for api in TABLE.values()]
+    keys = [ApiVersion(api.key, _advertised_lowest(api), api.highest_of(broker.config)) for api in TABLE.values()]
     if call.api_version < _CLIENT_NAME_SINCE:
         return ApiVersionsResponse(api_keys=keys)
     finalized = finalized_features(broker.config)

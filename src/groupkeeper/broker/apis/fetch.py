@@ -11,7 +11,13 @@ from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.topic_log import Waiter
 from groupkeeper.protocol.errors import FetchSessionIdNotFound, KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol.messages.fetch_response import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from groupkeeper.protocol.record_batch import iter_headers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +124,8 @@ class _Reading:
 
     def _read(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
         check_leader_epoch(part.current_leader_epoch)
-        end = log.last_stable_offset if self._committed else log.high_watermark
+        stable_offset = log.last_stable_offset
+        end = stable_offset if self._committed else log.high_watermark
         records = log.read(
             part.fetch_offset, min(part.partition_max_bytes, self._room), at_least_one=self.size == 0, end_offset=end
         )
@@ -128,11 +135,24 @@ class _Reading:
         return PartitionData(
             partition_index=part.partition,
             high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
+            last_stable_offset=stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=[] if self._committed else None,
+            aborted_transactions=_aborted(log, part.fetch_offset, records) if self._committed else None,
             records=records,
         )
+
+
+def _aborted(log: PartitionLog, offset: int, records: bytes) -> list[AbortedTransaction]:
+    """The aborted transactions that have records among those that are sent."""
+    if not log.producers.aborted:
+        return []
+    end_offset = offset
+    for _, header in iter_headers(records):
+        end_offset = header.next_offset
+    return [
+        AbortedTransaction(one.producer_id, one.first_offset)
+        for one in log.producers.aborted_between(offset, end_offset)
+    ]
 
 
 def _refused(index: int, error: KafkaError) -> PartitionData:

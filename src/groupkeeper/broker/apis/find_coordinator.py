@@ -62,13 +62,19 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     try:
         _check(broker, call, key_type, key)
-        if key_type != _GROUP or not broker.groups.ensure_topic():
-            # The topic is there now, for the next time (GP-07); the other coordinators are not served yet.
+        if not _has_topic(broker, key_type):
+            # The topic is there now, for the next time (GP-07); share coordinators are not served yet.
             raise CoordinatorNotAvailable
     except KafkaError as error:
         return _failure(key, error)
     node = broker.endpoint(call.listener)
     return Coordinator(key, node.node_id, node.host, node.port, 0, "")
+
+
+def _has_topic(broker: Broker, key_type: int) -> bool:
+    if key_type == _GROUP:
+        return broker.groups.ensure_topic()
+    return key_type == _TRANSACTION and broker.transactions.ensure_topic()
 
 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:

@@ -1,8 +1,12 @@
-"""InitProducerId (22) of idempotent producers."""
+"""InitProducerId (22): an id for idempotent producers, and the next epoch for transactional ones.
+
+Version 6, with two-phase commit (KIP-939), is unstable in Kafka 4.3 and served only if asked for in the configuration.
+"""
 
 from __future__ import annotations
 
-from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
+from groupkeeper.broker.apis._transactions import may_use, told_before
+from groupkeeper.protocol.errors import InvalidRequest, TransactionalIdAuthorizationFailed, UnsupportedVersion
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
@@ -15,16 +19,28 @@ if TYPE_CHECKING:
 KEY = 22
 VERSIONS = (0, 5)
 
+_FENCED_SINCE = 4
+
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, InitProducerIdRequest)
-    if request.transactional_id is not None:
-        # An empty id is a mistake; any other asks for transactions, which no coordinator here serves.
-        return _refused(InvalidRequest.code if not request.transactional_id else UnsupportedVersion.code)
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if request.transactional_id is not None and not may_use(broker, call, request.transactional_id):
+        return _refused(TransactionalIdAuthorizationFailed.code)
+    if request.enable2_pc:
+        # Two-phase commit is off, as it is by default in Apache Kafka.
+        return _refused(TransactionalIdAuthorizationFailed.code)
+    if request.keep_prepared_txn:
+        return _refused(UnsupportedVersion.code)
+    if (request.producer_id < 0) != (request.producer_epoch < 0) or request.transactional_id == "":
         return _refused(InvalidRequest.code)
-    return InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
+    if request.transactional_id is None:
+        return InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
+    answer = broker.transactions.ask(request.transactional_id, request, call.api_version)
+    assert isinstance(answer, InitProducerIdResponse)
+    if answer.error_code:
+        return _refused(told_before(_FENCED_SINCE, call.api_version, answer.error_code))
+    return answer
 
 
 def _refused(code: int) -> InitProducerIdResponse:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.produced import RefusedRecords, check_produced
 from groupkeeper.protocol.errors import (
+    ConcurrentTransactions,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
     InvalidProducerEpoch,
     InvalidRequiredAcks,
     InvalidTopicException,
+    InvalidTxnState,
     KafkaError,
+    NotCoordinator,
+    NotEnoughReplicas,
     OutOfOrderSequenceNumber,
+    TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -19,6 +28,7 @@ from groupkeeper.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from groupkeeper.protocol.record_batch import read_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +37,16 @@ if TYPE_CHECKING:
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
+    from groupkeeper.protocol.record import BatchHeader
 
 KEY = 0
 VERSIONS = (3, 13)
 
+_ABORTABLE_SINCE = 11
+_ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
+_ATTRIBUTES_AT = 22
+_TRANSACTIONAL = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
 
 
@@ -68,16 +83,20 @@ def _append_topic(broker: Broker, call: Call, wanted: TopicProduceData) -> Topic
                 raise UnknownTopicId if by_id else UnknownTopicOrPartition
             if log is None:
                 raise UnknownTopicOrPartition
-            answers.append(_append(call, topic, log, part))
+            answers.append(_append(broker, call, topic, log, part))
         except KafkaError as error:
             answers.append(_refused(part.index, error, log))
     return TopicProduceResponse(wanted.name, wanted.topic_id, answers)
 
 
-def _append(call: Call, topic: Topic, log: PartitionLog, part: PartitionProduceData) -> PartitionProduceResponse:
+def _append(
+    broker: Broker, call: Call, topic: Topic, log: PartitionLog, part: PartitionProduceData
+) -> PartitionProduceResponse:
     if topic.is_internal and call.client_id != _ADMIN_CLIENT_ID:
         raise InvalidTopicException
     records = check_produced(part.records, log, call.api_version, call.received_ms)
+    if records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+        _admit(broker, call, log, read_header(records))
     base_offset = log.append(records, call.received_ms)
     stamped = log.config.message_timestamp_type == "LogAppendTime"
     return PartitionProduceResponse(
@@ -86,6 +105,30 @@ def _append(call: Call, topic: Topic, log: PartitionLog, part: PartitionProduceD
         log_append_time_ms=call.received_ms if stamped else -1,
         log_start_offset=log.log_start_offset,
     )
+
+
+def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> None:
+    """Asks the transaction coordinator. What follows is the append, within the same plain call, so that no batch gets
+    into a transaction that has ended meanwhile. Raises `KafkaError` (Kafka 4.3.1 ReplicaManager).
+    """
+    request = call.message
+    assert isinstance(request, ProduceRequest)
+    transactional_id = request.transactional_id
+    if transactional_id is None or not may_use(broker, call, transactional_id):
+        raise TransactionalIdAuthorizationFailed
+    if header.producer_id < 0:
+        return
+    adds = call.api_version >= _ADDS_SINCE
+    try:
+        broker.transactions.admit(log, transactional_id, header.producer_id, header.producer_epoch, adds=adds)
+    except TransactionAbortable as error:
+        raise error if call.api_version >= _ABORTABLE_SINCE else InvalidTxnState() from error
+    except (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator) as error:
+        raise NotEnoughReplicas from error
+    except ConcurrentTransactions as error:
+        raise error if adds else NotEnoughReplicas() from error
+    except KafkaError as error:
+        raise writer_error(error) from error
 
 
 def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:

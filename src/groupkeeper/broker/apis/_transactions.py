@@ -1,0 +1,27 @@
+"""What the transaction APIs share."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.protocol.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+
+
+def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operation = Operation.WRITE) -> bool:
+    """Whether the caller may do the operation with the transactional id."""
+    return broker.authorizer.allows(call, operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+
+def told_before(since_version: int, version: int, code: int) -> int:
+    """PRODUCER_FENCED as INVALID_PRODUCER_EPOCH for clients from before `since_version`, which don't know it."""
+    is_unknown = code == ProducerFenced.code and version < since_version
+    return InvalidProducerEpoch.code if is_unknown else code
+
+
+def writer_error(error: KafkaError) -> KafkaError:
+    """What a writer is told instead of PRODUCER_FENCED (Kafka 4.3.1 AddPartitionsToTxnManager)."""
+    return InvalidProducerEpoch() if isinstance(error, ProducerFenced) else error

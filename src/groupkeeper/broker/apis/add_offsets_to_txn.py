@@ -1,0 +1,46 @@
+"""AddOffsetsToTxn (25): makes a group's partition of the offsets topic part of a transaction."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.apis._transactions import may_use, told_before
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.runtime import OFFSETS_TOPIC
+from groupkeeper.protocol.errors import (
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+)
+from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 25
+VERSIONS = (0, 4)
+
+_FENCED_SINCE = 2
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, AddOffsetsToTxnRequest)
+    try:
+        if not may_use(broker, call, request.transactional_id):
+            raise TransactionalIdAuthorizationFailed
+        if not may(broker, call, Operation.READ, request.group_id):
+            raise GroupAuthorizationFailed
+        if not broker.groups.ensure_topic():
+            raise CoordinatorNotAvailable
+        partition = (OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
+        broker.transactions.shard_of(request.transactional_id).add_partitions(
+            request.transactional_id, request.producer_id, request.producer_epoch, (partition,)
+        )
+    except KafkaError as error:
+        return AddOffsetsToTxnResponse(error_code=told_before(_FENCED_SINCE, call.api_version, error.code))
+    return AddOffsetsToTxnResponse()

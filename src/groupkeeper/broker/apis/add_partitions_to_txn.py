@@ -1,0 +1,122 @@
+"""AddPartitionsToTxn (24): clients add partitions to a transaction up to version 3, brokers add or verify from 4 on."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._transactions import may_use, told_before, writer_error
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.protocol.errors import (
+    NONE,
+    ClusterAuthorizationFailed,
+    KafkaError,
+    OperationNotAttempted,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+)
+from groupkeeper.protocol.messages.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.coordinator.transaction import TopicPartition
+    from groupkeeper.protocol.primitives import RootMessage
+
+    Codes = dict[TopicPartition, int]
+
+KEY = 24
+VERSIONS = (0, 5)
+
+_FENCED_SINCE = 2
+_BATCHES_SINCE = 4
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    if call.api_version < _BATCHES_SINCE:
+        codes = _add(broker, call, _only_transaction(request), is_client=True)
+        told = {place: told_before(_FENCED_SINCE, call.api_version, code) for place, code in codes.items()}
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(told))
+    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(one.transactional_id, _topics(_add(broker, call, one, is_client=False)))
+            for one in request.transactions
+        ]
+    )
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    if call.api_version >= _BATCHES_SINCE:
+        return AddPartitionsToTxnResponse(error_code=error.code)
+    places = _places(_only_transaction(request))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(dict.fromkeys(places, error.code)))
+
+
+def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _places(one: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in one.topics for index in topic.partitions]
+
+
+def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
+    """The outcome by partition; all are added, or none."""
+    places = _places(one)
+    if is_client and not may_use(broker, call, one.transactional_id):
+        return dict.fromkeys(places, TransactionalIdAuthorizationFailed.code)
+    codes = {place: _check(broker, call, place, is_client=is_client) for place in places}
+    if any(codes.values()):
+        return {place: code or OperationNotAttempted.code for place, code in codes.items()}
+    if one.verify_only:
+        return {place: _verify(broker, one, place) for place in places}
+    try:
+        broker.transactions.shard_of(one.transactional_id).add_partitions(
+            one.transactional_id, one.producer_id, one.producer_epoch, places
+        )
+    except KafkaError as error:
+        return dict.fromkeys(places, error.code if is_client else writer_error(error).code)
+    return dict.fromkeys(places, NONE)
+
+
+def _check(broker: Broker, call: Call, place: TopicPartition, *, is_client: bool) -> int:
+    topic, index = place
+    if is_client and (broker.is_internal(topic) or not may_topic(broker, call, Operation.WRITE, topic)):
+        return TopicAuthorizationFailed.code
+    return NONE if broker.topics.partition(topic, index) is not None else UnknownTopicOrPartition.code
+
+
+def _verify(broker: Broker, one: AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
+    try:
+        shard = broker.transactions.shard_of(one.transactional_id)
+        shard.verify_partition(one.transactional_id, one.producer_id, one.producer_epoch, place)
+    except KafkaError as error:
+        return error.code
+    return NONE
+
+
+def _topics(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for (topic, index), code in codes.items():
+        topics.setdefault(topic, []).append(AddPartitionsToTxnPartitionResult(index, code))
+    return [AddPartitionsToTxnTopicResult(name, results) for name, results in topics.items()]

@@ -1,0 +1,35 @@
+"""ListTransactions (66): the transactional ids of this broker."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._transactions import may_use
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
+from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 66
+VERSIONS = (0, 2)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ListTransactionsRequest)
+    found: list[TransactionState] = []
+    unknown: list[str] = []
+    for shard in broker.transactions.shards:
+        answer = shard.ask(request, call.api_version)
+        assert isinstance(answer, ListTransactionsResponse)
+        if answer.error_code:
+            return answer
+        found += answer.transaction_states
+        unknown = list(answer.unknown_state_filters)
+    return ListTransactionsResponse(
+        unknown_state_filters=unknown,
+        transaction_states=[one for one in found if may_use(broker, call, one.transactional_id, Operation.DESCRIBE)],
+    )

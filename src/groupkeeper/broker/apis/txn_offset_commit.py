@@ -1,0 +1,126 @@
+"""TxnOffsetCommit (28): commits offsets as part of a transaction; they are pending until it ends."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._transactions import may_use, writer_error
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.refusals import refuse_transactional_commit
+from groupkeeper.protocol.errors import (
+    NONE,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    InvalidGroupId,
+    InvalidTxnState,
+    KafkaError,
+    TopicAuthorizationFailed,
+    TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 28
+VERSIONS = (0, 5)
+
+_LOADING_SINCE = 2
+_ABORTABLE_SINCE = 4
+_ADDS_SINCE = 5
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, TxnOffsetCommitRequest)
+    if not may_use(broker, call, request.transactional_id):
+        return refuse(call, TransactionalIdAuthorizationFailed())
+    if not may(broker, call, Operation.READ, request.group_id):
+        return refuse(call, GroupAuthorizationFailed())
+    answers: dict[str, list[TxnOffsetCommitResponsePartition]] = {}
+    accepted = []
+    for topic in request.topics:
+        code = _check_topic(broker, call, topic.name)
+        known = []
+        for one in topic.partitions:
+            if not code and broker.topics.partition(topic.name, one.partition_index) is not None:
+                known.append(one)
+                continue
+            refusal = TxnOffsetCommitResponsePartition(one.partition_index, code or UnknownTopicOrPartition.code)
+            answers.setdefault(topic.name, []).append(refusal)
+        if known:
+            accepted.append(TxnOffsetCommitRequestTopic(topic.name, known))
+    if accepted:
+        response = await _commit(broker, call, _with_topics(request, accepted))
+        for answer in response.topics:
+            answers.setdefault(answer.name, []).extend(answer.partitions)
+    return TxnOffsetCommitResponse(topics=[TxnOffsetCommitResponseTopic(*pair) for pair in answers.items()])
+
+
+def refuse(call: Call, error: KafkaError) -> TxnOffsetCommitResponse:
+    assert isinstance(call.message, TxnOffsetCommitRequest)
+    return _refused(call, call.message, error)
+
+
+def _refused(call: Call, request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    if isinstance(error, CoordinatorLoadInProgress) and call.api_version < _LOADING_SINCE:
+        # Old producers fall over the other one (GO-21).
+        error = CoordinatorNotAvailable()
+    return refuse_transactional_commit(request, error)
+
+
+def _check_topic(broker: Broker, call: Call, topic: str) -> int:
+    if not may_topic(broker, call, Operation.READ, topic):
+        return TopicAuthorizationFailed.code
+    return NONE if broker.topics.get(topic) is not None else UnknownTopicOrPartition.code
+
+
+def _with_topics(request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(
+        request.transactional_id,
+        request.group_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        topics,
+    )
+
+
+async def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    try:
+        if not request.group_id:
+            raise InvalidGroupId
+        broker.groups.shard_of(request.group_id).require_active()
+        _admit(broker, call, request)
+    except KafkaError as error:
+        return _refused(call, request, error)
+    response = await broker.groups.ask(request.group_id, request, call)
+    assert isinstance(response, TxnOffsetCommitResponse)
+    return response
+
+
+def _admit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> None:
+    """Asks the transaction coordinator first. What follows is one plain call, so nothing comes in between."""
+    log = broker.groups.log_of(request.group_id)
+    adds = call.api_version >= _ADDS_SINCE
+    try:
+        broker.transactions.admit(log, request.transactional_id, request.producer_id, request.producer_epoch, adds=adds)
+    except TransactionAbortable as error:
+        raise error if call.api_version >= _ABORTABLE_SINCE else InvalidTxnState() from error
+    except KafkaError as error:
+        raise writer_error(error) from error

@@ -1,0 +1,79 @@
+"""WriteTxnMarkers (27): ends transactions in partitions; for operators that abort a hanging one."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.transaction_marker import Marker
+from groupkeeper.protocol.errors import NONE, ClusterAuthorizationFailed, KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
+from groupkeeper.protocol.messages.write_txn_markers_response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 27
+VERSIONS = (1, 2)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, WriteTxnMarkersRequest)
+    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed
+    return WriteTxnMarkersResponse([_write(broker, marker) for marker in request.markers])
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    request = call.message
+    assert isinstance(request, WriteTxnMarkersRequest)
+    return WriteTxnMarkersResponse(
+        [
+            WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    WritableTxnMarkerTopicResult(
+                        topic.name,
+                        [WritableTxnMarkerPartitionResult(index, error.code) for index in topic.partition_indexes],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _write(broker: Broker, wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
+    marker = Marker(wanted.producer_id, wanted.producer_epoch, wanted.transaction_result, wanted.coordinator_epoch)
+    return WritableTxnMarkerResult(
+        wanted.producer_id,
+        [
+            WritableTxnMarkerTopicResult(
+                topic.name,
+                [
+                    WritableTxnMarkerPartitionResult(index, _write_one(broker, topic.name, index, marker))
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in wanted.topics
+        ],
+    )
+
+
+def _write_one(broker: Broker, topic: str, index: int, marker: Marker) -> int:
+    if broker.topics.partition(topic, index) is None or (topic == OFFSETS_TOPIC and not broker.groups.shards):
+        return UnknownTopicOrPartition.code
+    try:
+        broker.transactions.write_marker((topic, index), marker)
+    except KafkaError as error:
+        return error.code
+    return NONE

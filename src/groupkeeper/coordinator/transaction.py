@@ -1,0 +1,192 @@
+"""One transactional id: what the transaction coordinator knows of it, and the moves that it can make.
+
+A move is a new value; nothing here checks whether it may be made now (`transaction_init`, `transaction_end` do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeAlias
+
+from groupkeeper.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
+from groupkeeper.protocol.transaction_log import TransactionEntry
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+LAST_EPOCH = 2**15 - 1
+"""Reached only between the end of a transaction and its completion; clients get epochs up to the one before."""
+EPOCH_BUMP_SINCE = 2
+"""From this transaction.version on every transaction has its own epoch (KIP-890)."""
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+class TransactionStatus(Enum):
+    """State of a transactional id; names as on the wire, `code` as in the log."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+    @property
+    def code(self) -> int:
+        return _CODES[self]
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the outcome is decided but not yet known to every partition."""
+        return self in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
+
+
+_CODES = {status: code for code, status in enumerate(TransactionStatus)}
+_BY_CODE = dict(enumerate(TransactionStatus))
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transactional id and its current or last transaction.
+
+    Attributes:
+        timeout_ms: how long a transaction may last, as the producer asked.
+        partitions: those that the ongoing or ending transaction may have written to.
+        started_ms: when the transaction began; −1 before the first.
+        updated_ms: when the last record was made.
+        previous_producer_id: the id before the last record; −1 for none.
+        next_producer_id: the id to go on with after this transaction when the epochs are used up; −1 otherwise.
+        client_version: the transaction.version that the ending client spoke.
+        last_producer_epoch: the epoch that a producer may repeat its last request with; −1 for none. In memory only.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: TransactionStatus = TransactionStatus.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    started_ms: int = -1
+    updated_ms: int = -1
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
+    last_producer_epoch: int = NO_EPOCH
+
+    @property
+    def has_used_up_epochs(self) -> bool:
+        return is_used_up(self.producer_epoch)
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether the ending transaction was committed."""
+        return self.status is TransactionStatus.PREPARE_COMMIT
+
+    def has_timed_out(self, now_ms: int) -> bool:
+        """Whether the ongoing transaction is older than its producer allowed."""
+        return self.status is TransactionStatus.ONGOING and self.started_ms + self.timeout_ms < now_ms
+
+    def begun(self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int) -> Transaction:
+        """With more partitions in the transaction, which begins if it hasn't."""
+        return replace(
+            self,
+            status=TransactionStatus.ONGOING,
+            partitions=self.partitions.union(partitions),
+            started_ms=self.started_ms if self.status is TransactionStatus.ONGOING else now_ms,
+            updated_ms=now_ms,
+            previous_producer_id=self.producer_id,
+            client_version=client_version,
+        )
+
+    def ended(
+        self, is_commit: bool, now_ms: int, client_version: int, *, next_producer_id: int = NO_PRODUCER_ID
+    ) -> Transaction:
+        """With its outcome decided."""
+        bumps = client_version >= EPOCH_BUMP_SINCE
+        return replace(
+            self,
+            status=TransactionStatus.PREPARE_COMMIT if is_commit else TransactionStatus.PREPARE_ABORT,
+            producer_epoch=min(self.producer_epoch + 1, LAST_EPOCH) if bumps else self.producer_epoch,
+            last_producer_epoch=self.producer_epoch if bumps else self.last_producer_epoch,
+            started_ms=self.started_ms if self.status is TransactionStatus.ONGOING else now_ms,
+            updated_ms=now_ms,
+            previous_producer_id=self.producer_id,
+            next_producer_id=next_producer_id,
+            client_version=client_version,
+        )
+
+    def fenced(self, now_ms: int, client_version: int) -> Transaction:
+        """Aborted under an epoch that its producer doesn't have."""
+        aborted = self.ended(False, now_ms, client_version)
+        return replace(aborted, producer_epoch=min(self.producer_epoch + 1, LAST_EPOCH), last_producer_epoch=NO_EPOCH)
+
+    def completed(self, now_ms: int) -> Transaction:
+        """With every marker written."""
+        rotates = self.next_producer_id != NO_PRODUCER_ID
+        return replace(
+            self,
+            status=TransactionStatus.COMPLETE_COMMIT if self.is_commit else TransactionStatus.COMPLETE_ABORT,
+            partitions=frozenset(),
+            producer_id=self.next_producer_id if rotates else self.producer_id,
+            producer_epoch=0 if rotates else self.producer_epoch,
+            updated_ms=now_ms,
+            previous_producer_id=self.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+        )
+
+    def record(self) -> TransactionEntry:
+        """The record that stores it."""
+        return TransactionEntry(
+            self.transactional_id,
+            TransactionLogValue(
+                producer_id=self.producer_id,
+                previous_producer_id=self.previous_producer_id,
+                next_producer_id=self.next_producer_id,
+                producer_epoch=self.producer_epoch,
+                transaction_timeout_ms=self.timeout_ms,
+                transaction_status=self.status.code,
+                transaction_partitions=None
+                if self.status is TransactionStatus.EMPTY
+                else [PartitionsSchema(topic, found) for topic, found in by_topic(self.partitions)],
+                transaction_last_update_timestamp_ms=self.updated_ms,
+                transaction_start_timestamp_ms=self.started_ms,
+                client_transaction_version=self.client_version,
+            ),
+        )
+
+
+def read_transaction(transactional_id: str, value: TransactionLogValue) -> Transaction | None:
+    """The transactional id as a record stores it; None when it is on its way out (Dead)."""
+    status = _BY_CODE[value.transaction_status]
+    if status is TransactionStatus.DEAD:
+        return None
+    return Transaction(
+        transactional_id,
+        value.producer_id,
+        value.producer_epoch,
+        value.transaction_timeout_ms,
+        status,
+        frozenset((one.topic, index) for one in value.transaction_partitions or () for index in one.partition_ids),
+        value.transaction_start_timestamp_ms,
+        value.transaction_last_update_timestamp_ms,
+        value.previous_producer_id,
+        value.next_producer_id,
+        value.client_transaction_version,
+    )
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """Partitions grouped by topic, both sorted."""
+    found: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        found.setdefault(topic, []).append(index)
+    return list(found.items())
+
+
+def is_used_up(producer_epoch: int) -> bool:
+    """Whether no further epoch may be given to the producer id of this one."""
+    return producer_epoch >= LAST_EPOCH - 1

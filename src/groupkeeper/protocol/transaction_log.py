@@ -1,0 +1,68 @@
+"""The records of `__transaction_state`: key and value bytes ⇄ typed records.
+
+As in `__consumer_offsets` a key is an INT16 type and the struct of that type, a value an INT16 version and the struct
+in that version; a null value is a tombstone.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple
+
+from groupkeeper.protocol.codec import MalformedMessage, decode_prefix, encode_into
+from groupkeeper.protocol.messages.transaction_log_key import TransactionLogKey
+from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
+
+_INT16 = Struct(">h")
+
+PLAIN_VERSION = 0
+FLEXIBLE_VERSION = 1
+"""Written from transaction.version 1 on."""
+
+
+class TransactionEntry(NamedTuple):
+    """The state of a transactional id from now on."""
+
+    transactional_id: str
+    value: TransactionLogValue
+
+
+class TransactionTombstone(NamedTuple):
+    """The transactional id was forgotten."""
+
+    transactional_id: str
+
+
+TransactionRecord = TransactionEntry | TransactionTombstone
+
+
+def decode_transaction(key: bytes, value: bytes | None) -> TransactionRecord | None:
+    """The record with these bytes; None for a key of an unknown type, which is skipped. Raises MalformedMessage."""
+    if _leading_int16(key, "key") != TransactionLogKey.RECORD_TYPE:
+        return None
+    decoded, _ = decode_prefix(TransactionLogKey, key, 0, 2)
+    if value is None:
+        return TransactionTombstone(decoded.transactional_id)
+    version = _leading_int16(value, "value")
+    if not TransactionLogValue.MIN_VERSION <= version <= TransactionLogValue.MAX_VERSION:
+        raise MalformedMessage(f"TransactionLogValue has no version {version}")
+    return TransactionEntry(decoded.transactional_id, decode_prefix(TransactionLogValue, value, version, 2)[0])
+
+
+def encode_transaction(record: TransactionRecord, version: int) -> tuple[bytes, bytes | None]:
+    """Key and value bytes of a record, the value in a version; None for a tombstone. Raises UnsupportedField."""
+    key = bytearray(_INT16.pack(TransactionLogKey.RECORD_TYPE))
+    encode_into(key, TransactionLogKey(record.transactional_id), 0)
+    if isinstance(record, TransactionTombstone):
+        return bytes(key), None
+    value = bytearray(_INT16.pack(version))
+    encode_into(value, record.value, version)
+    return bytes(key), bytes(value)
+
+
+def _leading_int16(buf: bytes, what: str) -> int:
+    try:
+        return int(_INT16.unpack_from(buf)[0])
+    except struct_error as error:
+        raise MalformedMessage(f"{what} of {len(buf)} bytes") from error
