@@ -60,8 +60,10 @@ def log_warning(text: str, logger: str) -> None:
 
 def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | None) -> int:
     """Run a tool with its arguments, None: those of this program; the result is the exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        status = run(sys.argv[1:] if arguments is None else arguments)
+        # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
+        status = run([word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words])
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has enough. Nothing may be flushed again when Python exits.
