@@ -31,6 +31,9 @@ A = TypeVar("A", bound=RootMessage)
 _MAX_INT32 = 2**31 - 1
 _BUFFER_BYTES = 128 * 1024
 
+DIAGNOSIS_S = 2.0
+"""How long it may take to find out why a broker hung up."""
+
 Explain = Callable[[Address, OSError], ClientError | None]
 """What the security in use knows of a failure, None when it is none of its own."""
 
@@ -243,20 +246,22 @@ async def open_connection(address: Address, settings: Settings, security: Securi
             last = ConnectionFailed(
                 f"{address}: no connection within {share_s * 1000:.0f} ms: a firewall, or host down?"
             )
+            if tls is not None:
+                last = await security.diagnose(address, host, DIAGNOSIS_S) or last
         except OSError as error:
-            last = await _explained(address, host, error, security, deadline - loop.time())
+            last = await _explained(address, host, error, security)
             last.__cause__ = error
             if not isinstance(last, ConnectionFailed):
                 break
     raise last
 
 
-async def _explained(address: Address, host: str, error: OSError, security: Security, left_s: float) -> ClientError:
+async def _explained(address: Address, host: str, error: OSError, security: Security) -> ClientError:
     explained = security.explain(address, error)
     if explained is None:
         return ConnectionFailed(f"{address}: {_reason(error)}")
     if isinstance(explained, ConnectionFailed):
-        explained = await security.diagnose(address, host, left_s) or explained
+        explained = await security.diagnose(address, host, DIAGNOSIS_S) or explained
     return explained
 
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.connection import DIAGNOSIS_S, Connection, open_connection
 from groupkeeper.client.errors import (
     CallTimedOut,
     ClientClosed,
+    ClientError,
     ConnectionFailed,
     UnexpectedAnswer,
     UnsupportedVersion,
@@ -189,6 +190,11 @@ class Peer:
         self._connections.append(connection)
         return connection
 
+    async def _why_hung_up(self) -> ClientError:
+        found = await self._security.diagnose(self.address, self.address.host, DIAGNOSIS_S)
+        hint = self._security.hang_up_hint
+        return found or ConnectionFailed(f"{self.address}: hung up on the first request: {hint}")
+
     async def _open(self) -> Connection:
         timeout_s = self._settings.socket_connection_setup_timeout_ms / 1000
         for highest in (ApiVersionsRequest.MAX_VERSION, 0):
@@ -201,8 +207,7 @@ class Peer:
                 # Brokers of old hang up when they don't know the version of ApiVersions.
                 await _drop(connection, error)
                 if highest == 0:
-                    hint = self._security.hang_up_hint
-                    raise ConnectionFailed(f"{self.address}: hung up on the first request: {hint}") from error
+                    raise await self._why_hung_up() from error
                 continue
             except CallTimedOut as error:
                 await _drop(connection, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -60,7 +61,8 @@ class ScriptedBroker:
     ``Metadata`` and ``FindCoordinator`` have handlers of their own, for the brokers of ``peers`` (this one alone by
     default), ``topics`` (name → leader of each partition) and ``coordinator_by_group`` (default: this broker).
     ``api_versions``: "new" answers an unknown version of ApiVersions with error 35 and the range, "old" without the
-    range (before 2.4), "hangs up" closes the connection.
+    range (before 2.4), "hangs up" closes the connection. ``answer_token`` answers the frames without header that
+    follow a SaslHandshake of version 0, and says whether it was the last one.
     """
 
     def __init__(
@@ -71,6 +73,8 @@ class ScriptedBroker:
         handlers: Mapping[str, Handler] | None = None,
         api_versions: str = "new",
         host: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
+        answer_token: Callable[[bytes], tuple[bytes, bool]] | None = None,
     ) -> None:
         self.node_id = node_id
         self.host = host
@@ -94,6 +98,8 @@ class ScriptedBroker:
         self.connections = 0
         self._news = asyncio.Event()
         self._api_versions = api_versions
+        self._tls = tls
+        self._answer_token = answer_token
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -134,7 +140,7 @@ class ScriptedBroker:
 
     async def start(self) -> None:
         """Listen, on the former port when there was one."""
-        self._server = await asyncio.start_server(self._accept, self.host, self.port)
+        self._server = await asyncio.start_server(self._accept, self.host, self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -160,13 +166,25 @@ class ScriptedBroker:
         try:
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
+                if size > 100 * 1024 * 1024:
+                    raise HangUp  # as Kafka does, when it is told TLS
                 await self._answer(connection, await reader.readexactly(size), writer)
+                if self.seen[-1].api == "SaslHandshake" and self.seen[-1].version == 0:
+                    await self._exchange_tokens(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError, HangUp):
             pass
         finally:
             self._writers.discard(writer)
             self._news.set()
             writer.close()
+
+    async def _exchange_tokens(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert self._answer_token is not None
+        is_last = False
+        while not is_last:
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            answer, is_last = self._answer_token(await reader.readexactly(size))
+            writer.write(raw_frame(answer))
 
     async def _answer(self, connection: int, frame: bytes, writer: asyncio.StreamWriter) -> None:
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")

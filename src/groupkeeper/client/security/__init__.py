@@ -36,7 +36,9 @@ class Security:
 
     async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:
         """Asked after a broker hung up before anything was said: why it did, None when that can't be told."""
-        return None
+        from groupkeeper.client.security.tls_trouble import answers_with_tls, only_tls
+
+        return only_tls(address) if await answers_with_tls(host, address.port, timeout_s) else None
 
     async def authenticate(self, connection: Connection, timeout_s: float) -> None:
         """Called on every new connection, after ApiVersions and before any other request.

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.errors import ClientError, ConnectionFailed, TlsFailed
+from groupkeeper.client.errors import ClientError, ConnectionFailed, TlsFailed, UnexpectedAnswer
 
 _EXPIRED, _NOT_YET_VALID, _REVOKED = 10, 9, 23
 _UNTRUSTED = (2, 18, 19, 20, 21, 24, 27, 28)
@@ -50,7 +50,8 @@ def explained(address: Address, error: OSError, properties: Mapping[str, str]) -
         return TlsFailed(f"{address}: the broker takes none of the cipher suites: see ssl.cipher.suites")
     if isinstance(error, ssl.SSLError) and reason not in _CUT_OFF:
         return TlsFailed(f"{address}: the TLS handshake failed: {_plain(reason or str(error))}")
-    return ConnectionFailed(f"{address}: hung up during the TLS handshake: a broker that starts, or no TLS there?")
+    maybe = "a broker that starts, that wants a client certificate (ssl.keystore.location), or no TLS there?"
+    return ConnectionFailed(f"{address}: hung up during the TLS handshake: {maybe}")
 
 
 def not_tls(address: Address, properties: Mapping[str, str]) -> TlsFailed:
@@ -102,6 +103,27 @@ def _refused(reason: str, properties: Mapping[str, str]) -> str:
         return f"the broker refused the client certificate of {place} ({said}): its CA must be in the broker's store"
     way_out = "set ssl.keystore.location, or ssl.keystore.key and ssl.keystore.certificate.chain"
     return f"the broker refused the TLS handshake ({said}), it may want a client certificate: {way_out}"
+
+
+def only_tls(address: Address) -> UnexpectedAnswer:
+    """The peer speaks TLS, which the properties don't ask for."""
+    return UnexpectedAnswer(f"{address}: it answers with TLS: a PLAINTEXT listener, or security.protocol, is needed")
+
+
+async def answers_with_tls(host: str, port: int, timeout_s: float) -> bool:
+    """Whether there is TLS. Nothing is sent in it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, port, ssl=context)
+    except ssl.SSLError as error:
+        return "ALERT" in _reason(error)
+    except (OSError, TimeoutError):
+        return False
+    writer.transport.abort()
+    return True
 
 
 async def answers_without_tls(host: str, port: int, timeout_s: float) -> bool:

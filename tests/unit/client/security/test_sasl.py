@@ -1,0 +1,255 @@
+"""Each SASL mechanism over TCP, with a scripted broker that checks what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.unit.client.sasl_broker import SaslBroker, Start, bearer, plain, scram
+from tests.unit.client.scripted_broker import Silence, in_turn
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import (
+    AuthenticationFailed,
+    BrokersNotFound,
+    CallTimedOut,
+    ConnectionFailed,
+    IllegalArgument,
+    UnsupportedSecurity,
+)
+from groupkeeper.client.security import security_of
+from groupkeeper.client.security.mechanisms import MechanismFailed, OAuthBearer, Plain
+from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+
+PACKAGE = "org.apache.kafka.common.security"
+PASSWORD = "open sesame"
+MODULES = {
+    "PLAIN": f'{PACKAGE}.plain.PlainLoginModule required username="alice" password="{PASSWORD}";',
+    "SCRAM-SHA-256": f'{PACKAGE}.scram.ScramLoginModule required username="alice" password="{PASSWORD}";',
+    "SCRAM-SHA-512": f'{PACKAGE}.scram.ScramLoginModule required username="alice" password="{PASSWORD}";',
+    "OAUTHBEARER": f'{PACKAGE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";',
+}
+
+
+def steps(password: str = PASSWORD) -> dict[str, Start]:
+    return {
+        "PLAIN": plain("alice", password),
+        "SCRAM-SHA-256": scram("sha256", "alice", password),
+        "SCRAM-SHA-512": scram("sha512", "alice", password),
+    }
+
+
+def admin_of(broker: SaslBroker, mechanism: str = "PLAIN", **properties: str) -> Admin:
+    given = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": MODULES[mechanism],
+        "default.api.timeout.ms": "20000",
+        "retry.backoff.ms": "5",
+        **{name.replace("_", "."): value for name, value in properties.items()},
+    }
+    return Admin(broker.bootstrap_servers, properties={name: value for name, value in given.items() if value})
+
+
+async def fails(broker: SaslBroker, mechanism: str = "PLAIN") -> AuthenticationFailed:
+    """Why the client gives up; it must not take a second."""
+    async with broker, asyncio.timeout(5):
+        with pytest.raises(AuthenticationFailed) as caught:
+            async with admin_of(broker, mechanism):
+                pass
+    text = str(caught.value)
+    assert "\n" not in text
+    assert PASSWORD not in text
+    assert PASSWORD not in repr(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("version", [0, 1, 2])
+async def test_passwords(mechanism: str, version: int) -> None:
+    broker = SaslBroker(steps(), versions={"SaslAuthenticate": (0, version)})
+    async with broker, admin_of(broker, mechanism) as admin:
+        assert list((await admin.list_groups()).groups) == ["g"]
+    assert {each.version for each in broker.seen if each.api == "SaslAuthenticate"} == {version}
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+async def test_bare_tokens_of_brokers_before_1_0(mechanism: str) -> None:
+    versions = {"SaslHandshake": (0, 0), "SaslAuthenticate": None}
+    broker = SaslBroker(steps(), versions=versions)
+    async with broker, admin_of(broker, mechanism) as admin:
+        assert list((await admin.list_groups()).groups) == ["g"]
+    failure = await fails(SaslBroker(steps("other"), versions=versions), mechanism)
+    assert "hung up, which is how old ones refuse" in str(failure)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_a_wrong_password_ends_the_call_at_once(mechanism: str) -> None:
+    failure = await fails(SaslBroker(steps("other")), mechanism)
+    assert f"SASL {mechanism} failed: Authentication failed" in str(failure)
+    assert "check username and password in sasl.jaas.config" in str(failure)
+    assert isinstance(failure.refusal, SaslAuthenticationFailed)
+
+
+async def test_calls_without_entering_fail_at_once_too() -> None:
+    async with SaslBroker(steps("other")) as broker, asyncio.timeout(5):
+        admin = admin_of(broker)
+        with pytest.raises(BrokersNotFound) as caught:
+            await admin.list_groups()
+        assert isinstance(caught.value.__cause__, AuthenticationFailed)
+        batch = await admin.describe_consumer_groups(["a", "b"])
+        assert [type(each) for each in batch.failed.values()] == [AuthenticationFailed] * 2
+        await admin.close()
+
+
+async def test_an_impostor_is_found_out() -> None:
+    impostor = {"SCRAM-SHA-256": scram("sha256", "alice", PASSWORD, knows="guessed")}
+    assert "does not know the password either" in str(await fails(SaslBroker(impostor), "SCRAM-SHA-256"))
+    weak = {"SCRAM-SHA-256": scram("sha256", "alice", PASSWORD, iterations=1)}
+    assert "asks for 1 SCRAM iterations" in str(await fails(SaslBroker(weak), "SCRAM-SHA-256"))
+
+
+async def test_a_mechanism_that_is_not_enabled() -> None:
+    failure = await fails(SaslBroker({"PLAIN": plain("a", "b")}), "SCRAM-SHA-512")
+    assert "sasl.mechanism=SCRAM-SHA-512 is not enabled there: the broker offers PLAIN" in str(failure)
+    assert isinstance(failure.refusal, UnsupportedSaslMechanism)
+
+
+async def test_a_listener_without_sasl() -> None:
+    failure = await fails(SaslBroker(steps(), handshake_error=34))
+    assert "takes no SASL: set security.protocol=PLAINTEXT (or SSL)" in str(failure)
+    assert isinstance(failure.refusal, IllegalSaslState)
+
+
+async def test_a_broker_that_hangs_is_no_refusal() -> None:
+    broker = SaslBroker(steps())
+    broker.handlers["SaslAuthenticate"] = in_turn(Silence)
+    async with asyncio.timeout(10), broker:
+        admin = admin_of(broker, default_api_timeout_ms="600", socket_connection_setup_timeout_ms="100")
+        with pytest.raises((ConnectionFailed, CallTimedOut), match="no SASL PLAIN answer in time"):
+            async with admin:
+                pass
+
+
+async def test_sessions_are_renewed_on_the_same_connection() -> None:
+    broker = SaslBroker(steps(), lifetime_ms=100)
+    async with broker, admin_of(broker, "SCRAM-SHA-256") as admin, asyncio.timeout(20):
+        while broker.authentications < 4:
+            assert list((await admin.list_groups()).groups) == ["g"]
+            await asyncio.sleep(0.01)
+        assert broker.connections == 1
+        # Many calls at once wait for the renewal, or use further connections: none is refused.
+        answers = await asyncio.gather(*(admin.list_groups() for _ in range(50)))
+        assert all(list(each.groups) == ["g"] for each in answers)
+
+
+async def test_a_renewal_that_is_refused_ends_the_call() -> None:
+    known = steps()
+    broker = SaslBroker(known, lifetime_ms=50)
+    async with broker, admin_of(broker) as admin, asyncio.timeout(20):
+        known["PLAIN"] = plain("alice", "changed")
+
+        async def list_for_ever() -> None:
+            while True:
+                await admin.list_groups()
+                await asyncio.sleep(0.01)
+
+        with pytest.raises(BrokersNotFound, match="SASL PLAIN failed"):
+            await list_for_ever()
+
+
+async def test_tokens_of_a_callback() -> None:
+    given = iter(["first", "second"])
+
+    async def provide() -> str:
+        return next(given)
+
+    broker = SaslBroker({"OAUTHBEARER": bearer("first")}, lifetime_ms=0)
+    properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+    async with broker, Admin(broker.bootstrap_servers, properties=properties, token_provider=provide) as admin:
+        assert list((await admin.list_groups()).groups) == ["g"]
+    async with broker, asyncio.timeout(5):
+        with pytest.raises(AuthenticationFailed, match=r"invalid_token.*: check the token") as caught:
+            async with Admin(broker.bootstrap_servers, properties=properties, token_provider=provide):
+                pass
+        assert "second" not in str(caught.value)
+
+
+async def test_the_unsecured_token() -> None:
+    seen: list[bytes] = []
+
+    def step(token: bytes) -> tuple[bytes, bool]:
+        seen.append(token)
+        return b"", True
+
+    broker = SaslBroker({"OAUTHBEARER": lambda: step})
+    module = MODULES["OAUTHBEARER"].replace(";", ' extension_traceId="7";')
+    async with broker, admin_of(broker, "OAUTHBEARER", sasl_jaas_config=module):
+        pass
+    assert seen[0].startswith(b"n,,\x01auth=Bearer ey")
+    assert seen[0].endswith(b".\x01traceId=7\x01\x01")
+
+
+def test_conversations_refuse_what_has_no_form() -> None:
+    for username, password in (("", "p"), ("u", ""), ("u\0", "p"), ("u", "p\0")):
+        with pytest.raises(MechanismFailed):
+            Plain(username, password).first()
+    for token in ("", "a b", "a\x01b", "é"):
+        with pytest.raises(MechanismFailed):
+            OAuthBearer(token).first()
+    for challenge in (b"x", b"[]", json.dumps({"status": "why"}).encode()):
+        conversation = OAuthBearer("token")
+        assert conversation.answer(challenge) == b"\x01"
+        with pytest.raises(MechanismFailed, match="refuses the token"):
+            conversation.answer(b"")
+
+
+@pytest.mark.parametrize(
+    ("properties", "kind", "says"),
+    [
+        ({"security.protocol": "TLS"}, IllegalArgument, "security.protocol=TLS is not known: use one of PLAINTEXT"),
+        ({}, UnsupportedSecurity, "sasl.mechanism=GSSAPI"),
+        ({"sasl.mechanism": "DIGEST-MD5"}, UnsupportedSecurity, "DIGEST-MD5 is not supported: set one of PLAIN"),
+        ({"sasl.mechanism": "PLAIN"}, IllegalArgument, "sasl.jaas.config is not set: sasl.mechanism=PLAIN needs it"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": MODULES["SCRAM-SHA-256"]},
+            IllegalArgument,
+            "is for ScramLoginModule, but sasl.mechanism=PLAIN needs PlainLoginModule",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": 'PlainLoginModule required username="a";'},
+            IllegalArgument,
+            "PlainLoginModule has no password",
+        ),
+        (
+            {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": "OAuthBearerLoginModule required;"},
+            IllegalArgument,
+            "has no unsecuredLoginStringClaim_sub, nor is sasl.oauthbearer.token.endpoint.url set",
+        ),
+        (
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": "OAuthBearerLoginModule required;",
+                "sasl.oauthbearer.token.endpoint.url": "ftp://x",
+            },
+            IllegalArgument,
+            "a URL with https:, http: or file: is needed",
+        ),
+        (
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": 'OAuthBearerLoginModule required clientId="i";',
+                "sasl.oauthbearer.token.endpoint.url": "https://x",
+            },
+            IllegalArgument,
+            "needs sasl.oauthbearer.client.credentials.client.secret",
+        ),
+    ],
+)
+def test_what_the_properties_lack_is_said_before_connecting(
+    properties: dict[str, str], kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        security_of({"security.protocol": "SASL_PLAINTEXT", **properties})
+    assert says in str(caught.value)
