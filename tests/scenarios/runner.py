@@ -41,6 +41,7 @@ from groupkeeper.protocol.messages import (
     offset_delete_request,
     offset_fetch_request,
     sync_group_request,
+    txn_offset_commit_request,
 )
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -383,6 +384,28 @@ class Runner:
         )
         self.send(member_id or group_id or "''", request, int(arguments.take("v", "10")))
 
+    def commit_in_transaction(self, arguments: Arguments) -> None:
+        """group=g member= instance= generation= producer=1 epoch=0 v=5, then offsets as for `commit`"""
+        group_id, member_id = arguments.take("group", "g"), arguments.take("member", "")
+        known = self._membership(group_id, member_id)
+        topics = []
+        for topic, one in map(_read_commit, arguments.take_words()):
+            partition = txn_offset_commit_request.TxnOffsetCommitRequestPartition(
+                one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
+            )
+            topics.append(txn_offset_commit_request.TxnOffsetCommitRequestTopic(topic, [partition]))
+        request = txn_offset_commit_request.TxnOffsetCommitRequest(
+            transactional_id="tx",
+            group_id=group_id,
+            producer_id=int(arguments.take("producer", "1")),
+            producer_epoch=int(arguments.take("epoch", "0")),
+            generation_id=int(arguments.take("generation", str(known.generation))),
+            member_id=member_id,
+            group_instance_id=arguments.take_optional("instance") or known.request.group_instance_id,
+            topics=topics,
+        )
+        self.send(member_id or group_id or "''", request, int(arguments.take("v", "5")))
+
     def fetch(self, arguments: Arguments) -> None:
         """group=g topic-id= stable=yes, then `all` or partitions; without words: an empty list of topics. Several
         groups with the same words: `group=g,h`.
@@ -547,6 +570,7 @@ COMMANDS = {
     "heartbeat": Runner.heartbeat,
     "leave": Runner.leave,
     "commit": Runner.commit,
+    "txn-commit": Runner.commit_in_transaction,
     "fetch": Runner.fetch,
     "delete-offsets": Runner.delete_offsets,
     "describe": Runner.describe,

@@ -34,6 +34,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
 )
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.offsets_topic import Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage, Message
 
@@ -213,6 +214,8 @@ def answer_lines(who: str, response: Message) -> list[str]:
             ]
         case OffsetCommitResponse():
             return [f"commit {who}: {_partition_errors(response.topics)}"]
+        case TxnOffsetCommitResponse():
+            return [f"txn-commit {who}: {_partition_errors(response.topics)}"]
         case OffsetDeleteResponse():
             failure = error_text(response.error_code)
             return [

@@ -1,0 +1,330 @@
+"""Transactions of real producers: what readers of committed records see, also when producers or the broker die.
+
+DURABILITY_ROUNDS says how many kills (default 3), DURABILITY_SEED where the random moments begin.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import confluent_kafka
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.conformance.brokers import RunningBroker, kinds_under_test, new_broker, wait_for
+from tests.conformance.conftest import make_topic
+
+ROUNDS = int(os.environ.get("DURABILITY_ROUNDS", "3"))
+SEED = int(os.environ.get("DURABILITY_SEED", "1"))
+PATIENCE = 20.0
+
+pytestmark = pytest.mark.timeout(120 + 20 * ROUNDS)
+
+
+def new_name(kind: str) -> str:
+    return f"{kind}-{uuid.uuid4().hex[:8]}"
+
+
+def new_producer(servers: str, transactional_id: str, **more: object) -> Producer:
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 30_000,
+            "linger.ms": 0,
+            **more,
+        }
+    )
+    producer.init_transactions(PATIENCE)
+    return producer
+
+
+def new_consumer(servers: str, group: str, isolation: str = "read_committed") -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "session.timeout.ms": 6_000,
+            "enable.partition.eof": True,
+        }
+    )
+
+
+def read_all(servers: str, topic: str, partitions: int, isolation: str = "read_committed") -> list[bytes]:
+    """The values that a reader finds up to the end of every partition."""
+    consumer = new_consumer(servers, new_name("reader"), isolation)
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+    values: list[bytes] = []
+    ended: set[int] = set()
+    deadline = time.monotonic() + PATIENCE
+    while len(ended) < partitions:
+        assert time.monotonic() < deadline, f"no end of {topic} in sight"
+        message = consumer.poll(0.2)
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            values.append(message.value())
+        elif error.code() == KafkaError._PARTITION_EOF:
+            ended.add(message.partition())
+        else:
+            raise KafkaException(error)
+    consumer.close()
+    return values
+
+
+def committed(servers: str, group: str, topic: str, partition: int = 0) -> int:
+    """The committed offset, as a consumer asks for it: it waits while a transaction has it pending."""
+    consumer = new_consumer(servers, group)
+    (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE)
+    consumer.close()
+    return int(found.offset)
+
+
+@pytest.fixture
+def topic(admin: AdminClient) -> str:
+    name = new_name("txn")
+    make_topic(admin, name, 2)
+    return name
+
+
+@pytest.fixture
+def output(admin: AdminClient) -> str:
+    name = new_name("out")
+    make_topic(admin, name, 2)
+    return name
+
+
+class TestOneProducer:
+    def test_committed_records_are_seen_and_aborted_ones_are_not(self, broker: RunningBroker, topic: str) -> None:
+        servers = broker.bootstrap_servers
+        producer = new_producer(servers, new_name("id"))
+        for number in range(10):
+            producer.begin_transaction()
+            for partition in range(2):
+                producer.produce(topic, str(number).encode(), partition=partition)
+            if number % 2:
+                producer.abort_transaction(PATIENCE)
+            else:
+                producer.commit_transaction(PATIENCE)
+        expected = Counter({str(number).encode(): 2 for number in range(0, 10, 2)})
+        assert Counter(read_all(servers, topic, 2)) == expected
+        everything = Counter(read_all(servers, topic, 2, "read_uncommitted"))
+        # An abort may overtake what was not sent yet.
+        assert everything & expected == expected
+
+    def test_an_open_transaction_hides_what_follows(self, broker: RunningBroker, topic: str) -> None:
+        servers = broker.bootstrap_servers
+        slow = new_producer(servers, new_name("id"))
+        slow.begin_transaction()
+        slow.produce(topic, b"slow", partition=0)
+        slow.flush(PATIENCE)
+        other = Producer({"bootstrap.servers": servers})
+        other.produce(topic, b"later", partition=0)
+        other.flush(PATIENCE)
+        assert read_all(servers, topic, 2) == []
+        assert read_all(servers, topic, 2, "read_uncommitted") == [b"slow", b"later"]
+        slow.commit_transaction(PATIENCE)
+        assert read_all(servers, topic, 2) == [b"slow", b"later"]
+
+    def test_a_second_producer_of_the_same_id_fences_the_first(self, broker: RunningBroker, topic: str) -> None:
+        servers, transactional_id = broker.bootstrap_servers, new_name("id")
+        first = new_producer(servers, transactional_id)
+        first.begin_transaction()
+        first.produce(topic, b"first", partition=0)
+        first.flush(PATIENCE)
+        second = new_producer(servers, transactional_id)
+        with pytest.raises(KafkaException) as caught:
+            first.commit_transaction(PATIENCE)
+        assert caught.value.args[0].code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED)
+        assert caught.value.args[0].fatal()
+        second.begin_transaction()
+        second.produce(topic, b"second", partition=0)
+        second.commit_transaction(PATIENCE)
+        assert read_all(servers, topic, 2) == [b"second"]
+
+    def test_a_transaction_that_takes_too_long_is_aborted(self, broker: RunningBroker, topic: str) -> None:
+        servers = broker.bootstrap_servers
+        producer = new_producer(servers, new_name("id"), **{"transaction.timeout.ms": 1_000})
+        producer.begin_transaction()
+        producer.produce(topic, b"late", partition=0)
+        producer.flush(PATIENCE)
+        other = Producer({"bootstrap.servers": servers})
+        other.produce(topic, b"later", partition=0)
+        other.flush(PATIENCE)
+        wait_for(lambda: read_all(servers, topic, 2) == [b"later"], "the late transaction is aborted", 30)
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(PATIENCE)
+
+
+class TestOffsets:
+    # GO-23, GO-40, GO-41
+    def test_offsets_are_published_by_the_commit_and_dropped_by_an_abort(
+        self, broker: RunningBroker, topic: str
+    ) -> None:
+        servers, group = broker.bootstrap_servers, new_name("group")
+        consumer = new_consumer(servers, group)
+        producer = new_producer(servers, new_name("id"))
+        for offset, end, expected in ((5, "commit", 5), (7, "abort", 5), (9, "commit", 9)):
+            producer.begin_transaction()
+            producer.send_offsets_to_transaction(
+                [TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), PATIENCE
+            )
+            if end == "commit":
+                producer.commit_transaction(PATIENCE)
+            else:
+                producer.abort_transaction(PATIENCE)
+            assert committed(servers, group, topic) == expected
+        consumer.close()
+
+    def test_each_input_has_one_output(self, broker: RunningBroker, topic: str, output: str) -> None:
+        """Consume, transform, produce; some transactions are aborted and their input is read again."""
+        servers, group = broker.bootstrap_servers, new_name("group")
+        feed(servers, topic, 300)
+        loop = Loop(servers, topic, output, group)
+        aborted = 0
+        while len(loop.done) < 300:
+            aborted += not loop.turn(aborts=len(loop.done) % 50 >= 40 and aborted < 5)
+        loop.close()
+        assert aborted >= 5
+        assert Counter(read_all(servers, output, 2)) == Counter(b"%d!" % number for number in range(300))
+        assert sum(committed(servers, group, topic, index) for index in range(2)) == 300
+
+
+def feed(servers: str, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), partition=number % 2)
+    assert producer.flush(PATIENCE) == 0
+
+
+class Loop:
+    """Reads a topic, writes each value with an exclamation mark to another one, exactly once."""
+
+    def __init__(self, servers: str, topic: str, output: str, group: str, transactional_id: str = "") -> None:
+        self.done: set[bytes] = set()
+        self._servers = servers
+        self._topic = topic
+        self._output = output
+        self._group = group
+        self._transactional_id = transactional_id or new_name("id")
+        self._open()
+
+    def _open(self) -> None:
+        self._producer = new_producer(self._servers, self._transactional_id)
+        self._consumer = new_consumer(self._servers, self._group)
+        self._consumer.subscribe([self._topic])
+
+    def turn(self, *, aborts: bool = False) -> bool:
+        """One transaction; whether it was committed."""
+        found = [message for message in self._consumer.consume(25, 0.5) if message.error() is None]
+        if not found:
+            return True
+        self._producer.begin_transaction()
+        for message in found:
+            self._producer.produce(self._output, message.value() + b"!", partition=message.partition())
+        self._producer.send_offsets_to_transaction(
+            self._consumer.position(self._consumer.assignment()), self._consumer.consumer_group_metadata(), PATIENCE
+        )
+        if aborts:
+            self._producer.abort_transaction(PATIENCE)
+            self.again()
+            return False
+        self._producer.commit_transaction(PATIENCE)
+        self.done.update(message.value() for message in found)
+        return True
+
+    def again(self) -> None:
+        """Back to what is committed."""
+        self._consumer.close()
+        self._consumer = new_consumer(self._servers, self._group)
+        self._consumer.subscribe([self._topic])
+
+    def reborn(self) -> None:
+        """As a process that died and was started again: nothing is closed in good order."""
+        self._consumer.close()
+        self._open()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@pytest.fixture(params=kinds_under_test())
+def mortal(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
+    """A broker of the test's own, to be killed."""
+    if request.param == "apache":
+        request.getfixturevalue("apache_jars")
+    made = new_broker(request.param)
+    made.start()
+    yield made
+    made.stop()
+
+
+class TestKills:
+    def test_exactly_once_through_kills_of_the_broker(self, mortal: RunningBroker) -> None:
+        servers = mortal.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        for name in ("in", "out"):
+            make_topic(admin, name, 2)
+        chance = random.Random(SEED)
+        count = 400 * ROUNDS
+        feed(servers, "in", count)
+        loop = Loop(servers, "in", "out", "group", "id")
+        kills = 0
+        deadline = time.monotonic() + 60 + 20 * ROUNDS
+        while tell(servers, count) is False:
+            assert time.monotonic() < deadline, "not everything is read"
+            if kills < ROUNDS and chance.random() < 0.15:
+                kills += 1
+                kill_during(mortal, loop.turn, chance)
+                loop.reborn()
+                continue
+            attempt(loop)
+        loop.close()
+        assert kills == ROUNDS
+        assert Counter(read_all(servers, "out", 2)) == Counter(b"%d!" % number for number in range(count))
+
+
+def attempt(loop: Loop) -> None:
+    """A turn; after an error everything starts anew, as an application would."""
+    try:
+        loop.turn()
+    except KafkaException:
+        loop.reborn()
+
+
+def tell(servers: str, count: int) -> bool:
+    """Whether the group has read everything."""
+    consumer = new_consumer(servers, "group")
+    try:
+        found = consumer.committed([TopicPartition("in", index) for index in range(2)], timeout=PATIENCE)
+    except confluent_kafka.KafkaException:
+        return False
+    finally:
+        consumer.close()
+    return sum(max(one.offset, 0) for one in found) >= count
+
+
+def kill_during(broker: RunningBroker, work: Callable[[], object], chance: random.Random) -> None:
+    """Kills the broker at a random moment of the work and starts it again."""
+    import threading
+
+    def murder() -> None:
+        broker.kill()
+        broker.start()
+
+    timer = threading.Timer(chance.uniform(0.0, 0.15), murder)
+    timer.start()
+    try:
+        work()
+    except KafkaException:
+        pass  # what it was told nothing of may have happened or not
+    timer.join()
