@@ -63,7 +63,8 @@ class MemoryLog:
 
     def compact(self, *, from_offset: int = 0, to_offset: int | None = None, keep_tombstones: bool = True) -> None:
         """Drops every record of [from, to) that a later one of the same key replaces. Records of transactions and
-        markers stay, as they do in Kafka until the transaction is long over. Tombstones go too, unless kept.
+        markers stay, as they do in Kafka until the transaction is long over. Tombstones go too, unless kept, or unless
+        older records of their key may be before the range.
         """
         end = self.end_offset if to_offset is None else to_offset
         plain = [entry for entry in self.entries if isinstance(entry, LogRecord) and entry.producer_id == NO_PRODUCER]
@@ -76,7 +77,7 @@ class MemoryLog:
                 return True
             if last_offset_by_key[entry.key] != entry.offset:
                 return False
-            return keep_tombstones or entry.value is not None
+            return keep_tombstones or from_offset > 0 or entry.value is not None
 
         self.entries = [entry for entry in self.entries if stays(entry)]
 

@@ -1,0 +1,43 @@
+"""Events of a trace as lines."""
+
+from __future__ import annotations
+
+from tests.scenarios import texts
+
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.primitives import Message
+
+
+def event_text(more: object, start_ms: int) -> str:
+    """A record, a request or an answer, shortly."""
+    if isinstance(more, Entry | Tombstone):
+        return texts.record_text(more, start_ms)
+    match more:
+        case JoinGroupRequest():
+            offers = ";".join(f"{one.name}:{texts.metadata_text(one.metadata)}" for one in more.protocols)
+            return f"member={more.member_id!r} instance={more.group_instance_id} protocols={offers}"
+        case SyncGroupRequest():
+            shares = "; ".join(
+                f"{one.member_id} -> {texts.assignment_text(one.assignment)}" for one in more.assignments
+            )
+            return f"member={more.member_id} generation={more.generation_id} {shares}"
+        case HeartbeatRequest():
+            return f"member={more.member_id} generation={more.generation_id}"
+        case LeaveGroupRequest():
+            return ", ".join(f"{one.member_id}({one.group_instance_id})" for one in more.members)
+        case OffsetCommitRequest():
+            offsets = " ".join(
+                f"{topic.name}/{one.partition_index}={one.committed_offset}"
+                for topic in more.topics
+                for one in topic.partitions
+            )
+            return f"member={more.member_id} generation={more.generation_id_or_member_epoch} {offsets}"
+        case Message() if type(more).__name__.endswith("Response"):
+            return " | ".join(texts.answer_lines("", more)).partition(":")[2]
+        case _:
+            return str(more)

@@ -1,0 +1,21 @@
+"""Short runs of the simulator; `python -m tests.simulation` runs longer ones."""
+
+from __future__ import annotations
+
+import pytest
+from tests.simulation.__main__ import report
+from tests.simulation.plan import Plan
+from tests.simulation.run import minimal, run
+
+STEPS = 6_000
+
+
+@pytest.mark.parametrize("seed", range(1, 25))
+def test_clients_see_nothing_wrong(seed: int) -> None:
+    outcome = run(Plan.of_seed(seed), STEPS)
+    if outcome.violation is not None:
+        pytest.fail(report(minimal(outcome)), pytrace=False)
+
+
+def test_runs_are_repeatable() -> None:
+    assert run(Plan.of_seed(7), 2_000) == run(Plan.of_seed(7), 2_000)
