@@ -1,0 +1,466 @@
+"""Transactions over sockets: what each request is told, and what readers see."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from tests.broker.conftest import Connect, Start, Wire
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from groupkeeper.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
+from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse, TransactionState
+from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
+from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
+from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
+from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from groupkeeper.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from groupkeeper.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from groupkeeper.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
+
+ID = "tx"
+OLD_PRODUCE, VERIFYING_PRODUCE, ADDING_PRODUCE = 10, 11, 12
+
+
+class Producer:
+    """A transactional producer that speaks raw messages; `epoch` and `sequence` are what it believes."""
+
+    def __init__(self, wire: Wire, transactional_id: str = ID) -> None:
+        self.wire = wire
+        self.transactional_id = transactional_id
+        self.producer_id = -1
+        self.epoch = -1
+        self.sequence: dict[tuple[str, int], int] = {}
+
+    async def init(self, *, timeout_ms: int = 60_000, version: int = 4) -> int:
+        """Takes over the transactional id; returns the error's code."""
+        request = InitProducerIdRequest(self.transactional_id, timeout_ms)
+        answer = await self.wire.call(request, version, InitProducerIdResponse)
+        if answer.error_code == 0:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+            self.sequence.clear()
+        return answer.error_code
+
+    async def add(self, topic: str, *partitions: int, version: int = 3) -> list[int]:
+        """Adds partitions; returns the codes."""
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(topic, partitions)],
+        )
+        answer = await self.wire.call(request, version, AddPartitionsToTxnResponse)
+        (found,) = answer.results_by_topic_v3_and_below
+        return [one.partition_error_code for one in found.results_by_partition]
+
+    async def produce(
+        self, topic: str, *values: str, partition: int = 0, version: int = OLD_PRODUCE, topic_id: bytes = bytes(16)
+    ) -> PartitionProduceResponse:
+        sequence = self.sequence.get((topic, partition), 0)
+        records = write_batch(
+            [Record(None, value.encode(), (), 1_000) for value in values],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        parts = [PartitionProduceData(partition, records)]
+        request = ProduceRequest(self.transactional_id, -1, 1000, [TopicProduceData(topic, topic_id, parts)])
+        answer = (await self.wire.call(request, version, ProduceResponse)).responses[0].partition_responses[0]
+        if answer.error_code == 0:
+            self.sequence[topic, partition] = sequence + len(values)
+        return answer
+
+    async def end(self, *, commit: bool, version: int = 4) -> int:
+        request = EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, commit)
+        answer = await self.wire.call(request, version, EndTxnResponse)
+        if version >= 5 and answer.error_code == 0:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+            self.sequence.clear()
+        return answer.error_code
+
+    async def add_offsets(self, group: str, version: int = 3) -> int:
+        request = AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
+        return (await self.wire.call(request, version, AddOffsetsToTxnResponse)).error_code
+
+    async def commit_offset(
+        self, group: str, topic: str, offset: int, *, version: int = 3, partition: int = 0, generation: int = -1
+    ) -> int:
+        request = TxnOffsetCommitRequest(
+            self.transactional_id,
+            group,
+            self.producer_id,
+            self.epoch,
+            generation,
+            topics=[TxnOffsetCommitRequestTopic(topic, [TxnOffsetCommitRequestPartition(partition, offset)])],
+        )
+        answer = await self.wire.call(request, version, TxnOffsetCommitResponse)
+        return answer.topics[0].partitions[0].error_code
+
+
+@pytest.fixture
+async def producer(wire: Wire) -> Producer:
+    """A producer that owns its transactional id, and a topic `t` of two partitions."""
+    await wire.create("t", 2)
+    await find_coordinator(wire)
+    made = Producer(wire)
+    assert await made.init() == 0
+    return made
+
+
+async def find_coordinator(wire: Wire, key_type: int = 1, key: str = ID) -> None:
+    """Asks until the internal topic is there."""
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+    codes = [(await wire.call(request, 4, FindCoordinatorResponse)).coordinators[0].error_code for _ in range(2)]
+    assert codes[-1] == 0
+
+
+async def read(
+    wire: Wire, topic: str, *, offset: int = 0, committed: bool = True, max_wait_ms: int = 0
+) -> PartitionData:
+    request = FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        isolation_level=int(committed),
+        topics=[FetchTopic(topic, partitions=[FetchPartition(0, -1, offset, partition_max_bytes=1 << 20)])],
+    )
+    return (await wire.call(request, 12, FetchResponse)).responses[0].partitions[0]
+
+
+def spans(data: PartitionData) -> list[tuple[int, int]]:
+    return [(header.base_offset, header.next_offset) for _, header in iter_headers(data.records or b"")]
+
+
+def aborted(data: PartitionData) -> Sequence[tuple[int, int]] | None:
+    if data.aborted_transactions is None:
+        return None
+    return [(one.producer_id, one.first_offset) for one in data.aborted_transactions]
+
+
+async def end_offset(wire: Wire, topic: str, *, committed: bool) -> int:
+    request = ListOffsetsRequest(-1, int(committed), [ListOffsetsTopic(topic, [ListOffsetsPartition(0, -1, -1)])])
+    return (await wire.call(request, 8, ListOffsetsResponse)).topics[0].partitions[0].offset
+
+
+async def fetch_offset(wire: Wire, group: str, topic: str, *, stable: bool = False) -> tuple[int, int]:
+    """Committed offset and code."""
+    asked = OffsetFetchRequestGroup(group, topics=[OffsetFetchRequestTopics(topic, partition_indexes=[0])])
+    answer = await wire.call(OffsetFetchRequest(groups=[asked], require_stable=stable), 8, OffsetFetchResponse)
+    (found,) = answer.groups[0].topics[0].partitions
+    return found.committed_offset, found.error_code
+
+
+async def describe(wire: Wire, transactional_id: str = ID) -> TransactionState:
+    answer = await wire.call(DescribeTransactionsRequest([transactional_id]), 0, DescribeTransactionsResponse)
+    return answer.transaction_states[0]
+
+
+class TestReading:
+    async def test_a_commit_makes_records_stable(self, wire: Wire, producer: Producer) -> None:
+        assert await producer.add("t", 0) == [0]
+        assert (await producer.produce("t", "a", "b")).base_offset == 0
+        hidden = await read(wire, "t")
+        assert (spans(hidden), hidden.last_stable_offset, hidden.high_watermark) == ([], 0, 2)
+        assert spans(await read(wire, "t", committed=False)) == [(0, 2)]
+        assert (await end_offset(wire, "t", committed=True), await end_offset(wire, "t", committed=False)) == (0, 2)
+        assert await producer.end(commit=True) == 0
+        shown = await read(wire, "t")
+        assert (spans(shown), aborted(shown), shown.last_stable_offset) == ([(0, 2), (2, 3)], [], 3)
+        assert await end_offset(wire, "t", committed=True) == 3
+
+    async def test_aborted_records_are_named(self, wire: Wire, producer: Producer) -> None:
+        for number in range(3):
+            assert await producer.add("t", 0) == [0]
+            await producer.produce("t", "a")
+            assert await producer.end(commit=number == 1) == 0
+        shown = await read(wire, "t")
+        assert aborted(shown) == [(producer.producer_id, 0), (producer.producer_id, 4)]
+        assert aborted(await read(wire, "t", offset=2)) == [(producer.producer_id, 4)]
+        assert aborted(await read(wire, "t", committed=False)) is None
+
+    async def test_a_waiting_reader_is_woken_by_the_marker(
+        self, broker: Broker, connect: Connect, producer: Producer
+    ) -> None:
+        await producer.add("t", 0)
+        await producer.produce("t", "a")
+        reader = await connect(broker)
+        reading = asyncio.ensure_future(read(reader, "t", max_wait_ms=20_000))
+        await producer.end(commit=True)
+        assert spans(await asyncio.wait_for(reading, 10)) == [(0, 1), (1, 2)]
+
+    async def test_open_and_aborted_transactions_outlive_the_broker(
+        self, start: Start, connect: Connect, tmp_path: object
+    ) -> None:
+        broker = await start(directory=tmp_path)
+        wire = await connect(broker)
+        await wire.create("t", 2)
+        await find_coordinator(wire)
+        first, second = Producer(wire, "first"), Producer(wire, "second")
+        for one in (first, second):
+            assert await one.init() == 0
+            await one.add("t", 0)
+            await one.produce("t", "a")
+        assert await first.end(commit=False) == 0
+        await broker.stop()
+        broker = await start(directory=tmp_path)
+        wire = second.wire = await connect(broker)
+        shown = await read(wire, "t")
+        assert (spans(shown), aborted(shown), shown.last_stable_offset) == ([(0, 1)], [(first.producer_id, 0)], 1)
+        assert (await describe(wire, "second")).transaction_state == "Ongoing"
+        assert await second.end(commit=True) == 0
+        assert (await read(wire, "t")).last_stable_offset == 4
+        assert (await describe(wire, "first")).transaction_state == "CompleteAbort"
+
+
+class TestCoordinator:
+    async def test_errors_of_init(self, wire: Wire, producer: Producer) -> None:
+        for request, code in (
+            (InitProducerIdRequest("", 1000), errors.InvalidRequest.code),
+            (InitProducerIdRequest(ID, 0), errors.InvalidTransactionTimeout.code),
+            (InitProducerIdRequest(ID, 900_001), errors.InvalidTransactionTimeout.code),
+            (InitProducerIdRequest(ID, 1000, 5, -1), errors.InvalidRequest.code),
+            (InitProducerIdRequest(ID, 1000, 999, 0), errors.ProducerFenced.code),
+            (InitProducerIdRequest(ID, 1000, producer.producer_id, 7), errors.ProducerFenced.code),
+        ):
+            assert (await wire.call(request, 4, InitProducerIdResponse)).error_code == code
+        old = InitProducerIdRequest(ID, 1000, 999, 0)
+        assert (await wire.call(old, 3, InitProducerIdResponse)).error_code == errors.InvalidProducerEpoch.code
+
+    async def test_a_new_producer_fences_the_old_one_and_aborts_its_transaction(
+        self, wire: Wire, producer: Producer
+    ) -> None:
+        await producer.add("t", 0)
+        await producer.produce("t", "a")
+        second = Producer(wire)
+        assert await second.init() == errors.ConcurrentTransactions.code
+        assert await second.init() == 0
+        assert (second.producer_id, second.epoch) == (producer.producer_id, producer.epoch + 2)
+        assert (await read(wire, "t")).last_stable_offset == 2
+        assert (await producer.produce("t", "b")).error_code == errors.InvalidProducerEpoch.code
+        assert await producer.add("t", 0) == [errors.ProducerFenced.code]
+        assert await producer.add("t", 0, version=1) == [errors.InvalidProducerEpoch.code]
+        assert await producer.end(commit=True) == errors.ProducerFenced.code
+        assert await producer.end(commit=True, version=1) == errors.InvalidProducerEpoch.code
+        assert await producer.add_offsets("g") in (errors.ProducerFenced.code, errors.CoordinatorNotAvailable.code)
+
+    async def test_add_partitions(self, wire: Wire, producer: Producer) -> None:
+        refused = [errors.OperationNotAttempted.code, errors.UnknownTopicOrPartition.code]
+        assert await producer.add("t", 0, 7) == refused
+        assert await producer.add("__transaction_state", 0) == [errors.TopicAuthorizationFailed.code]
+        stranger = Producer(wire, "other")
+        assert await stranger.add("t", 0) == [errors.InvalidProducerIdMapping.code]
+        assert (await describe(wire)).transaction_state == "Empty"
+        # Brokers ask with version 4 and later.
+        asked = AddPartitionsToTxnTransaction(
+            ID, producer.producer_id, producer.epoch, True, [AddPartitionsToTxnTopic("t", [0, 1])]
+        )
+        await producer.add("t", 1)
+        answer = await wire.call(AddPartitionsToTxnRequest([asked]), 4, AddPartitionsToTxnResponse)
+        (topic,) = answer.results_by_transaction[0].topic_results
+        codes = {one.partition_index: one.partition_error_code for one in topic.results_by_partition}
+        assert codes == {0: errors.TransactionAbortable.code, 1: 0}
+
+    async def test_end(self, wire: Wire, producer: Producer) -> None:
+        assert await producer.end(commit=True) == errors.InvalidTxnState.code
+        await producer.add("t", 0)
+        assert await producer.end(commit=True) == 0
+        assert await producer.end(commit=True) == 0, "a repeated request is answered alike"
+        assert await producer.end(commit=False) == errors.InvalidTxnState.code
+        assert (await read(wire, "t")).high_watermark == 1, "one marker"
+
+    async def test_epochs_of_their_own(self, wire: Wire, producer: Producer) -> None:
+        """transaction.version 2: partitions are added by writing, every transaction has its own epoch."""
+        epoch = producer.epoch
+        topic_id = await wire.create("u")
+        assert (await producer.produce("u", "a", version=13, topic_id=topic_id)).error_code == 0
+        assert (await describe(wire)).transaction_state == "Ongoing"
+        assert await producer.end(commit=True, version=5) == 0
+        assert producer.epoch == epoch + 1
+        producer.epoch = epoch
+        assert await producer.end(commit=True, version=5) == 0, "a repeated request is answered alike"
+        assert producer.epoch == epoch + 1
+        assert await producer.end(commit=True, version=5) == errors.InvalidTxnState.code
+        assert await producer.end(commit=False, version=5) == 0, "aborting nothing is allowed"
+        assert producer.epoch == epoch + 2
+        assert (await producer.produce("u", "b", version=ADDING_PRODUCE)).error_code == 0
+        assert await producer.end(commit=False, version=5) == 0
+        shown = await read(wire, "u")
+        assert (spans(shown), aborted(shown)) == ([(0, 1), (1, 2), (2, 3), (3, 4)], [(producer.producer_id, 2)])
+
+    async def test_a_timeout_aborts(self, start: Start, connect: Connect) -> None:
+        interval = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        broker = await start(properties={interval: "20"})
+        wire = await connect(broker)
+        await wire.create("t", 2)
+        await find_coordinator(wire)
+        producer = Producer(wire)
+        await producer.init(timeout_ms=50)
+        await producer.add("t", 0)
+        await producer.produce("t", "a")
+        log = broker.topics.get("t").partitions[0]  # type: ignore[union-attr]
+        await asyncio.wait_for(log.wait_for_append(1), 10)
+        assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
+        assert await producer.end(commit=True) == errors.ProducerFenced.code
+
+    async def test_describe_and_list(self, wire: Wire, producer: Producer) -> None:
+        await producer.add("t", 0, 1)
+        state = await describe(wire)
+        assert (state.error_code, state.transaction_state, state.producer_id) == (0, "Ongoing", producer.producer_id)
+        assert [(topic.topic, list(topic.partitions)) for topic in state.topics] == [("t", [0, 1])]
+        assert (await describe(wire, "nobody")).error_code == errors.TransactionalIdNotFound.code
+        for request, expected in (
+            (ListTransactionsRequest(), [ID]),
+            (ListTransactionsRequest(["Ongoing"]), [ID]),
+            (ListTransactionsRequest(["Empty"]), []),
+            (ListTransactionsRequest(producer_id_filters=[12345]), []),
+            (ListTransactionsRequest(duration_filter=600_000), []),
+            (ListTransactionsRequest(transactional_id_pattern="t.*"), [ID]),
+            (ListTransactionsRequest(transactional_id_pattern="y.*"), []),
+        ):
+            answer = await wire.call(request, 2, ListTransactionsResponse)
+            assert [one.transactional_id for one in answer.transaction_states] == expected
+        answer = await wire.call(ListTransactionsRequest(["Sleepy"]), 2, ListTransactionsResponse)
+        assert (list(answer.unknown_state_filters), list(answer.transaction_states)) == (["Sleepy"], [])
+        broken = await wire.call(ListTransactionsRequest(transactional_id_pattern="("), 2, ListTransactionsResponse)
+        assert broken.error_code == errors.InvalidRegularExpression.code
+
+
+class TestWriting:
+    @pytest.mark.parametrize(
+        ("version", "code"),
+        [(OLD_PRODUCE, errors.InvalidTxnState.code), (VERIFYING_PRODUCE, errors.TransactionAbortable.code)],
+    )
+    async def test_a_partition_must_be_part_of_the_transaction(
+        self, wire: Wire, producer: Producer, version: int, code: int
+    ) -> None:
+        await producer.add("t", 1)
+        assert (await producer.produce("t", "a", version=version)).error_code == code
+        assert (await read(wire, "t", committed=False)).high_watermark == 0
+
+    async def test_transactional_records_need_a_transactional_id(self, wire: Wire) -> None:
+        await wire.create("t")
+        batch = write_batch(
+            [Record(None, b"a")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True
+        )
+        assert (await wire.produce("t", batch)).error_code == errors.TransactionalIdAuthorizationFailed.code
+
+    async def test_other_records_of_the_producer_are_refused_while_a_transaction_is_open(
+        self, wire: Wire, producer: Producer
+    ) -> None:
+        await producer.add("t", 0)
+        await producer.produce("t", "a")
+        batch = write_batch(
+            [Record(None, b"b", (), 1_000)],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=1,
+        )
+        assert (await wire.produce("t", batch)).error_code == errors.InvalidTxnState.code
+
+    async def test_markers_by_hand(self, wire: Wire, producer: Producer) -> None:
+        await producer.add("t", 0)
+        await producer.produce("t", "a")
+        answer = await wire.call(DescribeProducersRequest([TopicRequest("t", [0])]), 0, DescribeProducersResponse)
+        (found,) = answer.topics[0].partitions[0].active_producers
+        assert (found.producer_id, found.current_txn_start_offset, found.last_sequence) == (producer.producer_id, 0, 0)
+        marker = WritableTxnMarker(
+            producer.producer_id, producer.epoch, False, [WritableTxnMarkerTopic("t", [0, 9])], 0
+        )
+        wrote = await wire.call(WriteTxnMarkersRequest([marker]), 1, WriteTxnMarkersResponse)
+        codes = [one.error_code for one in wrote.markers[0].topics[0].partitions]
+        assert codes == [0, errors.UnknownTopicOrPartition.code]
+        assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
+
+
+class TestOffsets:
+    # GO-20, GO-23, GO-40, GO-41
+    async def test_offsets_wait_for_the_end(self, wire: Wire, producer: Producer) -> None:
+        await find_coordinator(wire, 0, "g")
+        assert await producer.add_offsets("g") == 0
+        assert await producer.commit_offset("g", "t", 5) == 0
+        assert await fetch_offset(wire, "g", "t") == (-1, 0)
+        assert await fetch_offset(wire, "g", "t", stable=True) == (-1, errors.UnstableOffsetCommit.code)
+        assert await producer.end(commit=True) == 0
+        assert await fetch_offset(wire, "g", "t", stable=True) == (5, 0)
+        await producer.add_offsets("g")
+        await producer.commit_offset("g", "t", 9)
+        assert await producer.end(commit=False) == 0
+        assert await fetch_offset(wire, "g", "t", stable=True) == (5, 0)
+
+    # GO-21
+    async def test_refusals(self, wire: Wire, producer: Producer) -> None:
+        await find_coordinator(wire, 0, "g")
+        assert await producer.commit_offset("g", "t", 5) == errors.InvalidTxnState.code
+        assert await producer.commit_offset("g", "t", 5, version=4) == errors.TransactionAbortable.code
+        assert await producer.commit_offset("g", "t", 5, partition=9) == errors.UnknownTopicOrPartition.code
+        assert await producer.commit_offset("g", "nothing", 5) == errors.UnknownTopicOrPartition.code
+        assert await producer.commit_offset("", "t", 5) == errors.InvalidGroupId.code
+        await producer.add_offsets("g")
+        # GO-22
+        assert await producer.commit_offset("g", "t", 5, generation=3) == errors.IllegalGeneration.code
+        producer.epoch -= 1
+        assert await producer.commit_offset("g", "t", 5) == errors.InvalidProducerEpoch.code
+
+    async def test_version_5_adds_the_group_by_itself(self, wire: Wire, producer: Producer) -> None:
+        await find_coordinator(wire, 0, "g")
+        assert await producer.commit_offset("g", "t", 5, version=5) == 0
+        assert await producer.end(commit=True, version=5) == 0
+        assert await fetch_offset(wire, "g", "t", stable=True) == (5, 0)
+
+    # GR-03, GR-07
+    async def test_pending_offsets_outlive_the_broker(self, start: Start, connect: Connect, tmp_path: object) -> None:
+        broker = await start(directory=tmp_path)
+        wire = await connect(broker)
+        await wire.create("t", 2)
+        await find_coordinator(wire)
+        await find_coordinator(wire, 0, "g")
+        producer = Producer(wire)
+        await producer.init()
+        await producer.add_offsets("g")
+        await producer.commit_offset("g", "t", 5)
+        await broker.stop()
+        broker = await start(directory=tmp_path)
+        wire = producer.wire = await connect(broker)
+        assert await fetch_offset(wire, "g", "t", stable=True) == (-1, errors.UnstableOffsetCommit.code)
+        assert await producer.end(commit=True) == 0
+        assert await fetch_offset(wire, "g", "t", stable=True) == (5, 0)
