@@ -51,14 +51,27 @@ def decode_transaction(key: bytes, value: bytes | None) -> TransactionRecord | N
 
 
 def encode_transaction(record: TransactionRecord, version: int) -> tuple[bytes, bytes | None]:
-    """Key and value bytes of a record, the value in a version; None for a tombstone. Raises UnsupportedField."""
+    """Key and value bytes of a record, the value in a version; None for a tombstone."""
     key = bytearray(_INT16.pack(TransactionLogKey.RECORD_TYPE))
     encode_into(key, TransactionLogKey(record.transactional_id), 0)
     if isinstance(record, TransactionTombstone):
         return bytes(key), None
     value = bytearray(_INT16.pack(version))
-    encode_into(value, record.value, version)
+    encode_into(value, record.value if version > PLAIN_VERSION else _plain(record.value), version)
     return bytes(key), bytes(value)
+
+
+def _plain(value: TransactionLogValue) -> TransactionLogValue:
+    """Without what the oldest version can't hold; it serves repeated requests only."""
+    return TransactionLogValue(
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        transaction_timeout_ms=value.transaction_timeout_ms,
+        transaction_status=value.transaction_status,
+        transaction_partitions=value.transaction_partitions,
+        transaction_last_update_timestamp_ms=value.transaction_last_update_timestamp_ms,
+        transaction_start_timestamp_ms=value.transaction_start_timestamp_ms,
+    )
 
 
 def _leading_int16(buf: bytes, what: str) -> int:
