@@ -173,10 +173,12 @@ def answers_metadata(host: str, port: int, timeout: float = 2.0) -> bool:
 
 
 class ApacheKafka:
-    """One KRaft node (broker and controller) in a process of its own.
+    """One node (broker and KRaft controller; before 3.3 a broker, and a ZooKeeper beside it) in a process of its own.
 
-    `directory` None means a temporary one that `stop` removes. `properties` go over the defaults below. After `kill`
-    or `stop(keep=True)` the same object can be started again on the same directory and port.
+    `directory` None means a temporary one that `stop` removes. `properties` go over the defaults below. `listeners` are
+    further ones, the security protocol by the name; `address` has their addresses. `scram` are credentials to begin
+    with, as the storage tool's `--add-scram` wants them. After `kill` or `stop(keep=True)` the same object can be
+    started again on the same directory and port.
     """
 
     def __init__(
@@ -186,8 +188,14 @@ class ApacheKafka:
         version: str = VERSION,
         port: int | None = None,
         directory: Path | None = None,
+        listeners: Mapping[str, str] | None = None,
+        scram: Sequence[str] = (),
     ) -> None:
         self.version = version
+        self._protocols = dict(listeners or {})
+        self._ports = {name: free_port() for name in self._protocols}
+        self._scram = scram
+        self._zookeeper: subprocess.Popen[bytes] | None = None
         self.port = port or free_port()
         self._controller_port = free_port()
         self._is_temporary = directory is None
@@ -198,6 +206,14 @@ class ApacheKafka:
     @property
     def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def address(self, listener: str) -> str:
+        """Where one of the further `listeners` is: host:port."""
+        return f"127.0.0.1:{self._ports[listener]}"
+
+    @property
+    def has_zookeeper(self) -> bool:
+        return tuple(map(int, self.version.split(".")[:2])) < (3, 3)
 
     @property
     def log(self) -> Path:
@@ -211,13 +227,24 @@ class ApacheKafka:
         self.stop()
 
     def _settings(self) -> dict[str, str]:
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-            "controller.listener.names": "CONTROLLER",
+        protocols = {"PLAINTEXT": "PLAINTEXT", **self._protocols}
+        listeners = [f"PLAINTEXT://127.0.0.1:{self.port}"]
+        listeners += [f"{name}://127.0.0.1:{port}" for name, port in self._ports.items()]
+        controller = f"127.0.0.1:{self._controller_port}"  # or ZooKeeper's
+        if self.has_zookeeper:
+            settings = {"broker.id": "1", "zookeeper.connect": controller, "listeners": ",".join(listeners)}
+        else:
+            protocols["CONTROLLER"] = "PLAINTEXT"
+            settings = {
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.quorum.voters": f"1@{controller}",
+                "listeners": ",".join([*listeners, f"CONTROLLER://{controller}"]),
+                "controller.listener.names": "CONTROLLER",
+            }
+        settings |= {
+            "advertised.listeners": ",".join(listeners),
+            "listener.security.protocol.map": ",".join(f"{name}:{each}" for name, each in protocols.items()),
             "log.dirs": str(self.directory / "logs"),
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "4",
@@ -233,7 +260,9 @@ class ApacheKafka:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "server.properties"
         config.write_text("".join(f"{k}={v}\n" for k, v in self._settings().items()))
-        if not (self.directory / "logs" / "meta.properties").exists():
+        if self.has_zookeeper:
+            self._start_zookeeper()
+        elif not (self.directory / "logs" / "meta.properties").exists():
             self._format(config)
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
@@ -250,9 +279,25 @@ class ApacheKafka:
                 raise ApacheKafkaUnavailable(f"Apache Kafka {self.version} did not come up:\n{end}")
             time.sleep(0.1)
 
+    def _start_zookeeper(self) -> None:
+        config = self.directory / "zookeeper.properties"
+        settings = {
+            "dataDir": str(self.directory / "zookeeper"),
+            "clientPort": str(self._controller_port),
+            "clientPortAddress": "127.0.0.1",
+            "admin.enableServer": "false",
+        }
+        config.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        command = java_command(
+            "org.apache.zookeeper.server.ZooKeeperServerMain", str(config), version=self.version, heap="256m"
+        )
+        with (self.directory / "zookeeper.log").open("ab") as log:
+            self._zookeeper = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+
     def _format(self, config: Path) -> None:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
         command = java_command("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config),
+                               *(part for each in self._scram for part in ("--add-scram", each)),
                                version=self.version)  # fmt: skip
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if run.returncode:
@@ -274,6 +319,7 @@ class ApacheKafka:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._child = None
+        self._stop_zookeeper()
         if self._is_temporary and not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -283,6 +329,13 @@ class ApacheKafka:
             self._child.kill()
             self._child.wait()
         self._child = None
+        self._stop_zookeeper()
+
+    def _stop_zookeeper(self) -> None:
+        if self._zookeeper is not None:
+            self._zookeeper.kill()
+            self._zookeeper.wait()
+        self._zookeeper = None
 
     def wait(self) -> int:
         """Wait for the broker to end by itself; its exit status."""

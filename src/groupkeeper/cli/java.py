@@ -10,6 +10,7 @@ from groupkeeper.client.errors import (
     AuthenticationFailed,
     BrokersNotFound,
     IllegalArgument,
+    SaslMissing,
     TlsFailed,
     UnsupportedVersion,
 )
@@ -114,7 +115,7 @@ def class_name(error: Exception) -> str:
     """The Java class of an error, as it appears in messages."""
     if isinstance(error, KafkaError):
         return ERRORS + error.java_class
-    if isinstance(error, AuthenticationFailed):
+    if isinstance(error, AuthenticationFailed) and not isinstance(error, SaslMissing):
         if isinstance(error.refusal, KafkaError):
             return class_name(error.refusal)
         return ERRORS + (
@@ -156,7 +157,7 @@ def kafka_name(error: Exception) -> str:
     """Errors.forException(…).name()."""
     if isinstance(error, KafkaError):
         return error.name
-    if isinstance(error, AuthenticationFailed):
+    if isinstance(error, AuthenticationFailed) and not isinstance(error, SaslMissing):
         refusal = None if isinstance(error, TlsFailed) else error.refusal or SaslAuthenticationFailed()
         return refusal.name if isinstance(refusal, KafkaError) else "UNKNOWN_SERVER_ERROR"
     if isinstance(error, UnsupportedVersion):

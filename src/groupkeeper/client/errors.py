@@ -74,5 +74,9 @@ class AuthenticationFailed(ClientError):
         self.refusal = refusal
 
 
+class SaslMissing(AuthenticationFailed):
+    """The listener wants SASL, and security.protocol is without."""
+
+
 class TlsFailed(AuthenticationFailed):
     """No TLS connection: certificates that are not accepted, nothing in common, or no TLS on the other side."""

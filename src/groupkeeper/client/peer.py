@@ -12,6 +12,7 @@ from groupkeeper.client.errors import (
     ClientClosed,
     ClientError,
     ConnectionFailed,
+    SaslMissing,
     UnexpectedAnswer,
     UnsupportedVersion,
 )
@@ -43,11 +44,22 @@ class Peer:
     ``failures`` counts the failed attempts since the last answer.
     """
 
-    __slots__ = ("_connections", "_is_closed", "_opening", "_security", "_settings", "_versions", "address", "failures")
+    __slots__ = (
+        "_connections",
+        "_has_answered",
+        "_is_closed",
+        "_opening",
+        "_security",
+        "_settings",
+        "_versions",
+        "address",
+        "failures",
+    )
 
     def __init__(self, address: Address, settings: Settings, security: Security) -> None:
         self.address = address
         self.failures = 0
+        self._has_answered = False
         self._settings = settings
         self._security = security
         self._connections: list[Connection] = []
@@ -95,12 +107,15 @@ class Peer:
                 # The broker hangs on this connection: what is queued behind would time out too.
                 connection.abort(ConnectionFailed(str(error)))
             raise
-        except (ConnectionFailed, UnexpectedAnswer):
+        except (ConnectionFailed, UnexpectedAnswer) as error:
             self.failures += 1
+            if isinstance(error, ConnectionFailed) and not self._has_answered and self.failures == 2:
+                await self._complain_of_missing_sasl(error)
             # Who comes back may be a broker of another release.
             self._versions = None
             raise
         self.failures = 0
+        self._has_answered = True
         return answer
 
     async def close(self) -> None:
@@ -189,6 +204,20 @@ class Peer:
             raise
         self._connections.append(connection)
         return connection
+
+    async def _complain_of_missing_sasl(self, error: ConnectionFailed) -> None:
+        """A listener with SASL hangs up on every other request; to an offer of SASL it answers. Raises SaslMissing."""
+        if self._security.is_sasl:
+            return
+        from groupkeeper.client.security.offer import offered_mechanisms
+
+        mechanisms = await offered_mechanisms(self.address, self._settings, self._security)
+        if mechanisms:
+            protocol = "SASL_PLAINTEXT" if self._security.tls() is None else "SASL_SSL"
+            raise SaslMissing(
+                f"{self.address}: it wants SASL: set security.protocol={protocol}, sasl.jaas.config, and "
+                f"sasl.mechanism to one of {', '.join(mechanisms)}"
+            ) from error
 
     async def _why_hung_up(self) -> ClientError:
         found = await self._security.diagnose(self.address, self.address.host, DIAGNOSIS_S)

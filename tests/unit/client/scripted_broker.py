@@ -28,6 +28,7 @@ from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 KEY_BY_NAME = {name: key for key, (name, *_) in APIS.items()}
@@ -89,6 +90,7 @@ class ScriptedBroker:
             "ApiVersions": self._answer_api_versions,
             "Metadata": self._answer_metadata,
             "FindCoordinator": self._answer_find_coordinator,
+            "SaslHandshake": lambda *_: SaslHandshakeResponse(34),  # a listener without SASL
             **(handlers or {}),
         }
         self.peers: list[ScriptedBroker] = [self]

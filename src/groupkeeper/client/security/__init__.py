@@ -23,6 +23,9 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 class Security:
     """PLAINTEXT: no encryption, no authentication. Others override what differs."""
 
+    is_sasl = False
+    """Whether the client authenticates itself by SASL."""
+
     hang_up_hint = "it may want TLS, or be no Kafka broker"
     """What it may mean that a broker hangs up on the first request, or doesn't answer it."""
 

@@ -52,6 +52,8 @@ _MAX_STEPS = 8
 class SaslSecurity(Security):
     """SASL over a connection that ``inner`` has made: PLAINTEXT or TLS."""
 
+    is_sasl = True
+
     def __init__(self, inner: Security, mechanism: str, begin: Begin, on_refusal: Callable[[], None] | None) -> None:
         self._inner = inner
         self._mechanism = mechanism

@@ -122,6 +122,14 @@ async def test_a_listener_without_sasl() -> None:
     assert isinstance(failure.refusal, IllegalSaslState)
 
 
+@pytest.mark.parametrize("versions", [{}, {"DescribeCluster": None}])
+async def test_a_client_without_sasl(versions: dict[str, tuple[int, int] | None]) -> None:
+    broker = SaslBroker(steps(), versions=versions)
+    async with broker, asyncio.timeout(5), Admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(BrokersNotFound, match=r"it wants SASL: set .*sasl.mechanism to one of PLAIN, SCRAM"):
+            await admin.list_groups()
+
+
 async def test_a_broker_that_hangs_is_no_refusal() -> None:
     broker = SaslBroker(steps())
     broker.handlers["SaslAuthenticate"] = in_turn(Silence)

@@ -1,0 +1,34 @@
+"""Finding out whether a listener wants SASL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.client.connection import DIAGNOSIS_S, open_connection
+from groupkeeper.client.errors import ClientError
+from groupkeeper.protocol.errors import UnsupportedSaslMechanism
+from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from groupkeeper.client.addresses import Address
+    from groupkeeper.client.security import Security
+    from groupkeeper.client.settings import Settings
+
+
+async def offered_mechanisms(address: Address, settings: Settings, security: Security) -> Sequence[str]:
+    """The SASL mechanisms that a listener offers, empty when it takes no SASL or can't be asked."""
+    try:
+        connection = await open_connection(address, settings, security, DIAGNOSIS_S)
+    except ClientError:
+        return ()
+    try:
+        # A mechanism without a name is none: the broker refuses it and lists those that there are.
+        answer = await connection.ask(SaslHandshakeRequest(""), 0, SaslHandshakeResponse, DIAGNOSIS_S)
+    except ClientError:
+        return ()
+    finally:
+        connection.abort()
+        await connection.wait_closed()
+    return answer.mechanisms if answer.error_code == UnsupportedSaslMechanism.code else ()
