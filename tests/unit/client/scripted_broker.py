@@ -171,7 +171,7 @@ class ScriptedBroker:
                 if size > 100 * 1024 * 1024:
                     raise HangUp  # as Kafka does, when it is told TLS
                 await self._answer(connection, await reader.readexactly(size), writer)
-                if self.seen[-1].api == "SaslHandshake" and self.seen[-1].version == 0:
+                if self._answer_token and (self.seen[-1].api, self.seen[-1].version) == ("SaslHandshake", 0):
                     await self._exchange_tokens(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError, HangUp):
             pass
