@@ -1,12 +1,11 @@
-"""One log file of a partition: whole record batches one after the other, and a sparse index of them in memory."""
+"""One log file of a partition: whole record batches one after the other, and a sparse index of them."""
 
 from __future__ import annotations
 
 import os
-from array import array
-from bisect import bisect_right
 from struct import Struct
 
+from groupkeeper.broker.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
 from groupkeeper.protocol.record_batch import check_crc, read_header
 
 TYPE_CHECKING = False
@@ -22,7 +21,9 @@ _LENGTH_PREFIX = 12
 _WALK = Struct(">qiibIhi")
 _SCAN_CHUNK = 1 << 20
 _SEARCH_LIMIT = 1 << 26
-_NO_TIMESTAMP = -1
+
+
+INDEX_SUFFIXES = (".index", ".timeindex")
 
 
 def file_name(base_offset: int, suffix: str = ".log") -> str:
@@ -36,37 +37,25 @@ class Segment:
     Attributes:
         base_offset: offset the file is named after; no record in it is lower.
         size: bytes of whole batches in the file.
-        max_timestamp: largest batch timestamp, −1 when empty.
-        max_timestamp_position: where the first batch with that timestamp begins.
+        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
+        index: where batches lie.
     """
 
-    __slots__ = (
-        "_entry_offsets",
-        "_entry_positions",
-        "_files",
-        "_index_interval",
-        "_running_max",
-        "_unindexed",
-        "base_offset",
-        "max_timestamp",
-        "max_timestamp_position",
-        "path",
-        "size",
-    )
+    __slots__ = ("_files", "_index_interval", "base_offset", "first_timestamp", "index", "path", "size")
 
     def __init__(self, path: str, base_offset: int, files: OpenFiles, index_interval: int = 4096) -> None:
         self.path = path
         self.base_offset = base_offset
         self.size = 0
-        self.max_timestamp = _NO_TIMESTAMP
-        self.max_timestamp_position = 0
+        self.first_timestamp = NO_TIMESTAMP
         self._files = files
         self._index_interval = index_interval
-        # Entry i: the batch at position[i] begins with offset[i]; before it no timestamp exceeds running_max[i].
-        self._entry_offsets = array("q")
-        self._entry_positions = array("q")
-        self._running_max = array("q")
-        self._unindexed = index_interval
+        self.index = SegmentIndex(base_offset, index_interval)
+
+    @property
+    def max_timestamp(self) -> int:
+        """Largest batch timestamp, −1 when empty."""
+        return self.index.max_timestamp
 
     def append(self, header: BatchHeader, *parts: bytes | memoryview) -> None:
         """Writes one batch at the end and indexes it. Raises OSError; then the file is as it was before."""
@@ -85,15 +74,9 @@ class Segment:
 
     def add(self, header: BatchHeader, length: int) -> None:
         """Indexes a batch that lies at the end of the file."""
-        if self._unindexed >= self._index_interval:
-            self._entry_offsets.append(header.base_offset)
-            self._entry_positions.append(self.size)
-            self._running_max.append(self.max_timestamp)
-            self._unindexed = 0
-        self._unindexed += length
-        if header.max_timestamp > self.max_timestamp:
-            self.max_timestamp = header.max_timestamp
-            self.max_timestamp_position = self.size
+        if self.size == 0:
+            self.first_timestamp = header.max_timestamp
+        self.index.add(header, self.size, length)
         self.size += length
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -103,8 +86,7 @@ class Segment:
 
     def position_of(self, offset: int) -> int:
         """Where the first batch begins that holds `offset` or a later one; `size` when there is none."""
-        entry = bisect_right(self._entry_offsets, offset) - 1
-        position = self._entry_positions[entry] if entry > 0 else 0
+        position = self.index.position_before(offset)
         while position < self.size:
             block = self.read_at(position, self._index_interval + HEADER_SIZE)
             at = 0
@@ -118,8 +100,7 @@ class Segment:
 
     def positions_since(self, timestamp: int) -> Iterator[int]:
         """Where batches begin whose largest timestamp is at least `timestamp`, in file order."""
-        entry = max(bisect_right(self._running_max, timestamp - 1) - 1, 0)
-        position = self._entry_positions[entry] if self._entry_positions else 0
+        position = self.position_of(self.index.offset_before(timestamp))
         for at, header in self.headers(position):
             if header.max_timestamp >= timestamp:
                 yield at
@@ -133,6 +114,8 @@ class Segment:
                 header = read_header(block, at)
                 yield position + at, header
                 at += header.size_in_bytes
+            if at == 0:
+                return  # less than a header remains: no whole batch
             position += at
 
     def batch_at(self, position: int) -> bytes:
@@ -143,10 +126,45 @@ class Segment:
     def close(self) -> None:
         self._files.close(self.path)
 
-    def truncate(self, size: int) -> None:
-        """Cuts the file. The index must be rebuilt by the caller if entries lie behind the cut."""
-        os.ftruncate(self._files.descriptor(self.path), size)
-        self.size = size
+    def create(self) -> None:
+        """Makes the file, empty. Raises OSError."""
+        self._files.descriptor(self.path)
+
+    # ------------------------------------------------------------------ the index on disk
+
+    def file(self, suffix: str) -> str:
+        """The path of a file beside the segment's: `.index`, `.timeindex`, `.txnindex`."""
+        return self.path.removesuffix(".log") + suffix
+
+    def save_index(self) -> None:
+        """Writes the index files unless they are there already. Raises OSError."""
+        for suffix, content in zip(INDEX_SUFFIXES, self.index.encode(), strict=True):
+            replace_bytes(self.file(suffix), content)
+
+    def load_index(self, next_offset: int) -> None:
+        """Takes the size from the file and the index from its files, instead of reading all batches.
+
+        `next_offset` is where the next segment begins. Raises OSError, and ValueError when the files don't fit to the
+        batches at the end.
+        """
+        self.size = os.fstat(self._files.descriptor(self.path)).st_size
+        contents = []
+        for suffix in INDEX_SUFFIXES:
+            with open(self.file(suffix), "rb") as file:
+                contents.append(file.read())
+        index = SegmentIndex.decode(self.base_offset, self._index_interval, *contents)
+        last_offset, position = index.last_entry or (None, 0)
+        if position >= self.size > 0:
+            raise ValueError("the index reaches beyond the log")
+        for at, header in self.headers(position):
+            if at == position and last_offset not in (None, header.last_offset):
+                raise ValueError("the index belongs to another log")
+            if header.next_offset > next_offset or at + header.size_in_bytes > self.size:
+                raise ValueError("the log doesn't end with a whole batch")
+            position = at + header.size_in_bytes
+        if position != self.size or (self.size and index.max_timestamp == NO_TIMESTAMP):
+            raise ValueError("the index is incomplete")
+        self.index = index
 
 
 class BrokenBatch(Exception):

@@ -270,7 +270,8 @@ class PartitionLog:
         latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
         if latest is None or latest.size == 0:
             return None
-        for record in read_records(latest.batch_at(latest.max_timestamp_position)):
+        position = latest.position_of(latest.index.max_timestamp_offset)
+        for record in read_records(latest.batch_at(position)):
             if record.timestamp == latest.max_timestamp:
                 return record.timestamp, record.offset
         return None

@@ -17,6 +17,7 @@ from google_crc32c import value as crc32c
 from groupkeeper.protocol.compression import CODECS, MAX_DECOMPRESSED, CorruptRecord, compress, decompress
 from groupkeeper.protocol.message_set import legacy_header, read_legacy_records
 from groupkeeper.protocol.record import BatchHeader, Record
+from groupkeeper.protocol.zigzag import SIGNED, read_zigzag, zigzag
 
 __all__ = [
     "HEADER_SIZE",
@@ -50,9 +51,6 @@ _CRC_AT = 17
 _CHECKED_AT = 21
 _LEGACY_CHECKED_AT = 16
 _MIN_RECORD_SIZE = 7
-
-_SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
-_SHORT_VARINTS = [bytes((value << 1,)) for value in range(0x40)]
 
 
 def read_header(buf: bytes, pos: int = 0) -> BatchHeader:
@@ -134,7 +132,7 @@ def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
     """The records from the start of `buf` and the position behind them. Varints of one byte are read in line."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     records: list[Record] = []
-    append, signed, varint, nullable_bytes = records.append, _SIGNED, _read_varint, _read_bytes
+    append, signed, varint, nullable_bytes = records.append, SIGNED, read_zigzag, _read_bytes
     pos = 0
     for _ in range(header.record_count):
         length, pos = varint(buf, pos)
@@ -168,7 +166,7 @@ def _read_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
     if size > 0x7F:
         more = buf[start]
         if more > 0x7F:
-            length, start = _read_varint(buf, pos)
+            length, start = read_zigzag(buf, pos)
             return (None, start) if length < 0 else (buf[start : start + length], start + length)
         size += (more << 7) - 0x80
         start += 1
@@ -179,7 +177,7 @@ def _read_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
 
 
 def _read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    count, pos = _read_varint(buf, pos)
+    count, pos = read_zigzag(buf, pos)
     if not 0 <= count <= (len(buf) - pos) // 2:
         raise CorruptRecord(f"{count} record headers in {len(buf) - pos} bytes")
     headers: list[tuple[str, bytes | None]] = []
@@ -190,41 +188,6 @@ def _read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]],
         value, pos = _read_bytes(buf, pos)
         headers.append((name.decode(), value))
     return headers, pos
-
-
-def _read_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """A zigzag varint of at most 64 bits."""
-    value = buf[pos]
-    if value < 0x80:
-        return _SIGNED[value], pos + 1
-    byte = buf[pos + 1]
-    if byte < 0x80:
-        value += (byte << 7) - 0x80
-        return (value >> 1) ^ -(value & 1), pos + 2
-    value &= 0x7F
-    for shift in range(7, 70, 7):
-        pos += 1
-        byte = buf[pos]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value >> 64:
-                break
-            return (value >> 1) ^ -(value & 1), pos + 1
-    raise CorruptRecord("varint longer than 64 bits")
-
-
-def _varint(value: int) -> bytes:
-    if 0 <= value < 0x40:
-        return _SHORT_VARINTS[value]
-    value = value << 1 if value >= 0 else (-value << 1) - 1
-    if 0x80 <= value < 0x4000:
-        return bytes((value & 0x7F | 0x80, value >> 7))
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def write_batch(
@@ -269,7 +232,7 @@ def write_batch(
 
 
 def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:
-    varint = _varint
+    varint = zigzag
     out = bytearray()
     for record, delta, place in zip(records, deltas, places, strict=True):
         key, value = record.key, record.value
@@ -289,11 +252,11 @@ def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Seq
 
 
 def _write_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    parts = [_varint(len(headers))]
+    parts = [zigzag(len(headers))]
     for name, value in headers:
         encoded = name.encode()
-        parts += (_varint(len(encoded)), encoded)
-        parts += (b"\x01",) if value is None else (_varint(len(value)), value)
+        parts += (zigzag(len(encoded)), encoded)
+        parts += (b"\x01",) if value is None else (zigzag(len(value)), value)
     return b"".join(parts)
 
 

@@ -1,0 +1,143 @@
+"""Where batches lie in a segment, and the files that keep this (Apache Kafka's `.index` and `.timeindex`).
+
+Both are sparse: an entry per `index.interval.bytes` of log. An entry of `.index` is the last offset of a batch, less
+the segment's base offset, and the batch's position; one of `.timeindex` is the largest timestamp so far and the last
+offset of the first batch that has it, less the base offset.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from array import array
+from bisect import bisect_right
+from itertools import pairwise
+from struct import Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.protocol.record_batch import BatchHeader
+
+NO_TIMESTAMP = -1
+_PLACE_SIZE = 8
+_TIME = Struct(">qi")
+
+
+class SegmentIndex:
+    """The index of one segment in memory.
+
+    Attributes:
+        max_timestamp: largest batch timestamp, −1 when there is none.
+        max_timestamp_offset: last offset of the first batch that has it.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_interval",
+        "_offsets",
+        "_positions",
+        "_time_offsets",
+        "_timestamps",
+        "_unindexed",
+        "max_timestamp",
+        "max_timestamp_offset",
+    )
+
+    def __init__(self, base_offset: int, interval: int) -> None:
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self._base_offset = base_offset
+        self._interval = interval
+        self._unindexed = 0
+        self._offsets = array("q")
+        self._positions = array("q")
+        self._timestamps = array("q")
+        self._time_offsets = array("q")
+
+    def add(self, header: BatchHeader, position: int, length: int) -> None:
+        """Takes note of the batch at a position, behind all others."""
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self.max_timestamp_offset = header.last_offset
+        if self._unindexed > self._interval:
+            self._offsets.append(header.last_offset)
+            self._positions.append(position)
+            self._add_time()
+            self._unindexed = 0
+        self._unindexed += length
+
+    def _add_time(self) -> None:
+        last = self._timestamps[-1] if self._timestamps else NO_TIMESTAMP
+        if self.max_timestamp > last:
+            self._timestamps.append(self.max_timestamp)
+            self._time_offsets.append(self.max_timestamp_offset)
+
+    def position_before(self, offset: int) -> int:
+        """Where to begin to look for an offset: no batch before that position holds it or a later one."""
+        entry = bisect_right(self._offsets, offset) - 1
+        return self._positions[entry] if entry >= 0 else 0
+
+    def offset_before(self, timestamp: int) -> int:
+        """Where to begin to look for a timestamp: in batches that end before that offset all are smaller."""
+        entry = bisect_right(self._timestamps, timestamp) - 1
+        return self._time_offsets[entry] if entry >= 0 else self._base_offset
+
+    @property
+    def last_entry(self) -> tuple[int, int] | None:
+        """Last offset and position of the last indexed batch; None when there is none."""
+        return (self._offsets[-1], self._positions[-1]) if self._offsets else None
+
+    # ------------------------------------------------------------------ on disk
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """The contents of `.index` and `.timeindex`."""
+        self._add_time()
+        places = array("i", bytes(_PLACE_SIZE * len(self._offsets)))
+        places[0::2] = array("i", [offset - self._base_offset for offset in self._offsets])
+        places[1::2] = array("i", self._positions)
+        times = [
+            _TIME.pack(timestamp, offset - self._base_offset)
+            for timestamp, offset in zip(self._timestamps, self._time_offsets, strict=True)
+        ]
+        return _big_endian(places).tobytes(), b"".join(times)
+
+    @classmethod
+    def decode(cls, base_offset: int, interval: int, places: bytes, times: bytes) -> SegmentIndex:
+        """The index of what two files hold. Raises ValueError for what cannot be one."""
+        if len(places) % _PLACE_SIZE or len(times) % _TIME.size:
+            raise ValueError("an entry is incomplete")
+        index = cls(base_offset, interval)
+        pairs = _big_endian(array("i", places))
+        index._offsets = array("q", [base_offset + relative for relative in pairs[0::2]])
+        index._positions = array("q", pairs[1::2])
+        for timestamp, relative in _TIME.iter_unpack(times):
+            index._timestamps.append(timestamp)
+            index._time_offsets.append(base_offset + relative)
+        if not all(map(_is_rising, (index._offsets, index._positions, index._timestamps))):
+            raise ValueError("entries are out of order")
+        if index._timestamps:
+            index.max_timestamp, index.max_timestamp_offset = index._timestamps[-1], index._time_offsets[-1]
+        return index
+
+
+def _is_rising(numbers: array[int]) -> bool:
+    return all(one < other for one, other in pairwise(numbers)) and min(numbers, default=0) >= 0
+
+
+def _big_endian(numbers: array[int]) -> array[int]:
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
+
+
+def replace_bytes(path: str, content: bytes) -> None:
+    """Writes a file so that it has either its old or its new content; does nothing when it has that content."""
+    try:
+        with open(path, "rb") as file:
+            if file.read() == content:
+                return
+    except FileNotFoundError:
+        pass
+    with open(path + ".tmp", "wb") as file:
+        file.write(content)
+    os.replace(path + ".tmp", path)

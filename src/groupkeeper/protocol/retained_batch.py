@@ -1,0 +1,129 @@
+"""What compaction leaves of a record batch: some of its records, each at its offset, in a batch of the same range."""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple
+
+from google_crc32c import value as crc32c
+
+from groupkeeper.protocol.compression import CODECS, CorruptRecord, compress, decompress
+from groupkeeper.protocol.record_batch import HEADER_SIZE
+from groupkeeper.protocol.zigzag import SIGNED, read_zigzag, zigzag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupkeeper.protocol.record import BatchHeader
+
+_CHECKED = Struct(">hiqqqhii")
+_PLACE = Struct(">qiiBI")
+_CHECKED_AT = 21
+_CODEC_MASK = 0x07
+_DELETE_HORIZON = 0x40
+
+
+class Entry(NamedTuple):
+    """One record, read only as far as compaction needs it.
+
+    Attributes:
+        offset: its place in the partition.
+        key: None for null.
+        has_value: false for a tombstone.
+        delta: its timestamp less the batch's base timestamp.
+        start, rest, end: where it begins, where what follows the timestamp begins, and where it ends in the body.
+    """
+
+    offset: int
+    key: bytes | None
+    has_value: bool
+    delta: int
+    start: int
+    rest: int
+    end: int
+
+
+def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list[Entry]]:
+    """The decompressed records of the batch at `pos`, as one piece and one by one. Raises CorruptRecord."""
+    body = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
+    try:
+        if header.attributes & _CODEC_MASK and header.record_count:
+            body = decompress(header.attributes & _CODEC_MASK, body)
+        return body, _entries(body, header)
+    except (IndexError, struct_error) as error:
+        raise CorruptRecord(f"batch at offset {header.base_offset}: {error}") from error
+
+
+def _entries(body: bytes, header: BatchHeader) -> list[Entry]:
+    found = []
+    start = 0
+    base_offset = header.base_offset
+    for _ in range(header.record_count):
+        length, pos = read_zigzag(body, start)
+        end = pos + length
+        if length < 0 or end > len(body):
+            raise CorruptRecord(f"a record of {length} bytes at {start} of {len(body)}")
+        delta, rest = read_zigzag(body, pos + 1)
+        place, pos = read_zigzag(body, rest)
+        size, pos = read_zigzag(body, pos)
+        key = None
+        if size >= 0:
+            key = body[pos : pos + size]
+            pos += size
+        value_size = SIGNED[body[pos]] if body[pos] < 0x80 else 1
+        found.append(Entry(base_offset + place, key, value_size >= 0, delta, start, rest, end))
+        start = end
+    return found
+
+
+def retained_batch(
+    header: BatchHeader, body: bytes, entries: Sequence[Entry], *, delete_horizon_ms: int | None = None
+) -> bytes:
+    """A batch with the given entries of a batch, of the same range of offsets and the same producer.
+
+    `delete_horizon_ms` sets when its tombstones and markers may go; None leaves it as it was. Without entries it is an
+    empty batch that only keeps the producer's last sequence number.
+    """
+    attributes, base_timestamp, max_timestamp = header.attributes, header.base_timestamp, header.max_timestamp
+    if not entries:
+        attributes &= ~(_CODEC_MASK | _DELETE_HORIZON)
+        base_timestamp = max_timestamp
+        packed = b""
+    else:
+        if not header.has_log_append_time:
+            max_timestamp = base_timestamp + max(entry.delta for entry in entries)
+        if delete_horizon_ms is None:
+            records = b"".join([body[entry.start : entry.end] for entry in entries])
+        else:
+            records = _shifted(body, entries, base_timestamp - delete_horizon_ms)
+            attributes |= _DELETE_HORIZON
+            base_timestamp = delete_horizon_ms
+        packed = compress(CODECS[attributes & _CODEC_MASK], records)
+    checked = (
+        _CHECKED.pack(
+            attributes,
+            header.last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            len(entries),
+        )
+        + packed
+    )
+    length = _CHECKED_AT - 12 + len(checked)
+    place = _PLACE.pack(header.base_offset, length, header.partition_leader_epoch, 2, crc32c(checked))
+    return place + checked
+
+
+def _shifted(body: bytes, entries: Sequence[Entry], shift: int) -> bytes:
+    """The records with timestamps relative to another base."""
+    parts: list[bytes] = []
+    for entry in entries:
+        # The record's own attributes have no meaning yet.
+        record = b"\x00" + zigzag(entry.delta + shift) + body[entry.rest : entry.end]
+        parts += (zigzag(len(record)), record)
+    return b"".join(parts)

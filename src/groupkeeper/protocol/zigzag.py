@@ -1,0 +1,45 @@
+"""The varints of records: zigzag, so that small negative numbers are short, too."""
+
+from __future__ import annotations
+
+from groupkeeper.protocol.compression import CorruptRecord
+
+SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
+"""What a single byte stands for."""
+_SHORT_VARINTS = [bytes((value << 1,)) for value in range(0x40)]
+
+
+def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
+    """The integer at `pos` and the position behind it. Raises CorruptRecord, IndexError."""
+    value = buf[pos]
+    if value < 0x80:
+        return SIGNED[value], pos + 1
+    byte = buf[pos + 1]
+    if byte < 0x80:
+        value += (byte << 7) - 0x80
+        return (value >> 1) ^ -(value & 1), pos + 2
+    value &= 0x7F
+    for shift in range(7, 70, 7):
+        pos += 1
+        byte = buf[pos]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1), pos + 1
+    raise CorruptRecord("varint longer than 64 bits")
+
+
+def zigzag(value: int) -> bytes:
+    """The varint of an integer of at most 64 bits."""
+    if 0 <= value < 0x40:
+        return _SHORT_VARINTS[value]
+    value = value << 1 if value >= 0 else (-value << 1) - 1
+    if 0x80 <= value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
