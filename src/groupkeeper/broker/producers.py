@@ -108,8 +108,8 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producer_by_id)
 
-    def __iter__(self) -> Iterator[tuple[int, Producer]]:
-        return iter(self._producer_by_id.items())
+    def __contains__(self, producer_id: int) -> bool:
+        return producer_id in self._producer_by_id
 
     def items(self) -> Iterable[tuple[int, Producer]]:
         """Every producer with its id."""

@@ -119,9 +119,11 @@ class Transaction:
             client_version=client_version,
         )
 
-    def fenced(self, now_ms: int, client_version: int) -> Transaction:
-        """Aborted under an epoch that its producer doesn't have."""
-        aborted = self.ended(False, now_ms, client_version)
+    def fenced(self, now_ms: int, server_version: int) -> Transaction:
+        """Aborted under an epoch that its producer doesn't have. From transaction.version 2 on it may ask for it."""
+        aborted = self.ended(False, now_ms, server_version)
+        if server_version >= EPOCH_BUMP_SINCE:
+            return aborted
         return replace(aborted, producer_epoch=min(self.producer_epoch + 1, LAST_EPOCH), last_producer_epoch=NO_EPOCH)
 
     def completed(self, now_ms: int) -> Transaction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import may_topic
-from groupkeeper.broker.apis._transactions import may_use, told_before, writer_error
+from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.protocol.errors import (
     NONE,
@@ -95,7 +95,7 @@ def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *, is_c
             one.transactional_id, one.producer_id, one.producer_epoch, places
         )
     except KafkaError as error:
-        return dict.fromkeys(places, error.code if is_client else writer_error(error).code)
+        return dict.fromkeys(places, error.code)
     return dict.fromkeys(places, NONE)
 
 

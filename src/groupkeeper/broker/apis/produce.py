@@ -45,9 +45,14 @@ VERSIONS = (3, 13)
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
+_NOT_ADDED = "Partition was not added to the transaction"
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
+
+
+class _NotInTransaction(InvalidTxnState):
+    """The partition is not part of the producer's transaction."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage | None:
@@ -122,17 +127,22 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
     try:
         broker.transactions.admit(log, transactional_id, header.producer_id, header.producer_epoch, adds=adds)
     except TransactionAbortable as error:
-        raise error if call.api_version >= _ABORTABLE_SINCE else InvalidTxnState() from error
+        raise error if call.api_version >= _ABORTABLE_SINCE else _NotInTransaction() from error
     except (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator) as error:
         raise NotEnoughReplicas from error
     except ConcurrentTransactions as error:
         raise error if adds else NotEnoughReplicas() from error
     except KafkaError as error:
         raise writer_error(error) from error
+    if adds and header.base_sequence != 0 and header.producer_id not in log.producers:
+        # Every transaction has its own epoch then, so its first batch here begins with 0.
+        raise OutOfOrderSequenceNumber
 
 
 def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:
-    is_from_log = isinstance(error, InvalidProducerEpoch | OutOfOrderSequenceNumber | RefusedRecords)
+    if isinstance(error, _NotInTransaction):
+        return PartitionProduceResponse(index, error.code, -1, error_message=_NOT_ADDED)
+    is_from_log = isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords)
     start = log.log_start_offset if log is not None and is_from_log else -1
     if not isinstance(error, RefusedRecords):
         # Only what is wrong with single records is told in words (Kafka 4.3.1 ReplicaManager).
