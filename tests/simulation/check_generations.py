@@ -11,11 +11,17 @@ from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.result import Call, Record
 from groupkeeper.coordinator.timers import TimerKey
-from groupkeeper.protocol.consumer_protocol import decode_assignment
+from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
+from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.primitives import Message
@@ -94,6 +100,7 @@ class Told:
     offer: dict[str, bytes]
     is_return: bool
     """Whether it is a static member that came back without its member id."""
+    was_parked: bool
 
 
 @dataclass(slots=True)
@@ -102,37 +109,79 @@ class Generation:
 
     protocol_name: str | None
     leaders: set[str]
+    began_with: int | None
+    """The call that ended the join phase; None when it was a timer."""
     told: dict[str, Told] = field(default_factory=dict)
+    joined: set[str] = field(default_factory=set)
+    """Who was told when it began; static members may be told later."""
     members: Sequence[JoinGroupResponseMember] = ()
     """The members by what the leader was told first; empty before."""
 
 
 class Agreement(Checker):
     """The members of one generation are told the same protocol and leader, only the leader is told the members, they
-    are those that got an answer, and the protocol is what most of them prefer.
+    are those that got an answer, no more than the group may have, and the protocol is what most of them prefer. Nobody
+    works in a generation after others were told a later one, and offsets of topics that its members read are not
+    deleted.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, max_size: int) -> None:
         super().__init__(facts)
+        self._max_size = max_size
         self._generations: dict[tuple[GenerationKey, int], Generation] = {}
+        self._current_call_id: int | None = None
         self.latest: dict[tuple[str, int, int], int] = {}
         self._unchecked: set[tuple[GenerationKey, int]] = set()
 
+    def on_request(self, call: Call) -> None:
+        self._current_call_id = call.call_id
+
     def on_answer(self, call: Call, response: Message, *, was_parked: bool) -> None:
         request = call.request
-        if not isinstance(response, JoinGroupResponse) or response.error_code != NONE:
+        match request, response:
+            case JoinGroupRequest(), JoinGroupResponse(error_code=0):
+                self._joined(call, request, response, was_parked=was_parked)
+            case HeartbeatRequest(), HeartbeatResponse(error_code=0):
+                self._check_works(request.group_id, request.generation_id)
+            case OffsetCommitRequest(), OffsetCommitResponse():
+                codes = {one.error_code for topic in response.topics for one in topic.partitions}
+                if request.generation_id_or_member_epoch >= 0 and NONE in codes:
+                    self._check_works(request.group_id, request.generation_id_or_member_epoch)
+            case OffsetDeleteRequest(), OffsetDeleteResponse(error_code=0):
+                self._check_deleted(request.group_id, response)
+
+    def _latest_generation(self, group_id: str) -> int | None:
+        return self.latest.get((group_id, self.facts.tombstones.get(group_id, 0), self.facts.restarts))
+
+    def _check_works(self, group_id: str, generation: int) -> None:
+        latest = self._latest_generation(group_id)
+        if latest is not None and generation != latest:
+            self.fail(group_id, f"somebody works in generation {generation}, others were told {latest}")
+
+    def _check_deleted(self, group_id: str, response: OffsetDeleteResponse) -> None:
+        value = self.facts.group_values.get(group_id)
+        if value is None or self._latest_generation(group_id) not in (None, value.generation):
             return
-        assert isinstance(request, JoinGroupRequest)
+        read = {topic for member in value.members for topic in decode_subscribed_topics(member.subscription)}
+        for topic in response.topics:
+            if topic.name in read and any(one.error_code == NONE for one in topic.partitions):
+                self.fail(group_id, f"offsets of {topic.name} are deleted, members read it: {value}")
+
+    def _joined(self, call: Call, request: JoinGroupRequest, response: JoinGroupResponse, *, was_parked: bool) -> None:
         group_id = request.group_id
         key = self.facts.generation_key(group_id, response.generation_id)
         self._check_order(group_id, key)
         offer = {protocol.name: protocol.metadata for protocol in request.protocols}
-        told = Told(
-            call.call_id, offer, request.group_instance_id is not None and not request.member_id and not was_parked
-        )
         # A generation that was not in the log may be given again after a restart.
         place = (key, self.facts.restarts)
-        known = self._generations.setdefault(place, Generation(response.protocol_name, {response.leader}))
+        known = self._generations.setdefault(
+            place, Generation(response.protocol_name, {response.leader}, self._current_call_id)
+        )
+        is_late = not was_parked and known.began_with != self._current_call_id
+        if not is_late:
+            known.joined.add(response.member_id)
+        is_return = is_late and request.group_instance_id is not None and not request.member_id
+        told = Told(call.call_id, offer, is_return, was_parked)
         self._unchecked.add(place)
         if response.protocol_name != known.protocol_name or response.protocol_name not in offer:
             self.fail(group_id, f"{key}: told another protocol than {known.protocol_name}: {response}")
@@ -167,11 +216,23 @@ class Agreement(Checker):
         if response.leader == me and not response.members:
             self.fail(group_id, f"the leader is not told the members: {response}")
 
+    def on_restart(self) -> None:
+        """What is in the log goes on as it was."""
+        for group_id, value in self.facts.group_values.items():
+            key = self.facts.generation_key(group_id, value.generation)
+            known = self._generations.get((key, self.facts.restarts - 1))
+            if known is not None and value.members:
+                self._generations[key, self.facts.restarts] = known
+                self.latest[group_id, key[1], self.facts.restarts] = value.generation
+
     def on_tick(self) -> None:
         """Whoever belongs to a generation has its answer by now."""
         for place in self._unchecked:
-            if self._generations[place].members:
-                self._check_members(place[0], self._generations[place])
+            known = self._generations[place]
+            if known.members:
+                self._check_members(place[0], known)
+            elif any(told.was_parked for told in known.told.values()):
+                self.fail(place[0][0], f"{place[0]}: nobody is told to lead: {known}")
         self._unchecked.clear()
 
     def _check_members(self, key: GenerationKey, known: Generation) -> None:
@@ -185,6 +246,8 @@ class Agreement(Checker):
                 self.fail(group_id, f"{key}: {member_id} was told this generation, the leader does not know it")
             if member is not None and member.metadata != told.offer[known.protocol_name or ""]:
                 self.fail(group_id, f"{key}: {member} offered {told.offer}")
+        if len(known.joined) > self._max_size:
+            self.fail(group_id, f"{key}: more than {self._max_size} members: {known.joined}")
         for member in known.members:
             if member.member_id not in known.told and member.group_instance_id is None:
                 self.fail(group_id, f"{key}: {member.member_id} is a member without having rejoined")

@@ -257,7 +257,7 @@ class Membership(Checker):
 class Departure(Checker):
     """Who is not heard of any more is not described as a member for longer than its timeouts allow."""
 
-    SLACK_MS = 15_000
+    SLACK_MS = 8_000
     """A removal whose record can't be written is tried again, several times perhaps."""
 
     def __init__(self, facts: Facts) -> None:
@@ -319,7 +319,7 @@ class Departure(Checker):
 class Patience(Checker):
     """Nobody waits longer for an answer than the members' rebalance timeouts allow."""
 
-    SLACK_MS = 15_000
+    SLACK_MS = 6_000
 
     def __init__(self, facts: Facts, initial_delay_ms: int) -> None:
         super().__init__(facts)

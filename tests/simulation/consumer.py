@@ -111,7 +111,7 @@ class Consumer:
         self._send(request, 5, lambda _: None)
 
     def resubscribe(self, topics: tuple[str, ...]) -> None:
-        """Wants other topics from now on."""
+        """Wants other topics from now on, or the same again."""
         self.topics = topics
         if self.phase is Phase.WORKING:
             self._join()
@@ -208,21 +208,19 @@ class Consumer:
             protocol_name=joined.protocol_name,
             assignments=[SyncGroupRequestAssignment(owner, _blob(owned)) for owner, owned in assignments.items()],
         )
-        turn = self._turn
 
         def send() -> None:
             self._send(request, 5, self._synced, self.character.rebalance_timeout_ms)
-            self.world.at(self.character.heartbeat_interval_ms, lambda: self._beat_while_syncing(turn))
 
+        self._beat_while_syncing()
         if self.world.chance(self.world.plan.slow):
             self._later(self.world.random.randint(1_000, self.character.rebalance_timeout_ms * 2), send)
         else:
             send()
 
-    def _beat_while_syncing(self, turn: int) -> None:
-        if self._turn == turn:
-            self._send(self._heartbeat(), 4, self._beaten)
-            self.world.at(self.character.heartbeat_interval_ms, lambda: self._beat_while_syncing(turn))
+    def _beat_while_syncing(self) -> None:
+        self._later(self.character.heartbeat_interval_ms, self._beat_while_syncing)
+        self._send(self._heartbeat(), 4, self._beaten)
 
     def _synced(self, response: Message | None) -> None:
         if response is None:
@@ -257,15 +255,22 @@ class Consumer:
                     self._later(BACKOFF_MS, self._join)
 
     def _rejoin(self) -> None:
-        """Told to rejoin: it commits what it has, gives up its partitions, and sometimes takes its time."""
+        """Told to rejoin: it commits what it has, and sometimes takes its time."""
         if self.phase is Phase.WORKING and self.world.random.random() < 0.5:
-            self._commit()
+            self._commit(self._committed)
         self._begin(Phase.JOINING)
-        self.owned = ()
         if self.world.chance(self.world.plan.slow):
             self._later(self.world.random.randint(1_000, self.character.rebalance_timeout_ms * 2), self._join)
+            self._dawdle()
         else:
             self._later(self.world.random.randint(0, 300), self._join)
+
+    def _dawdle(self) -> None:
+        """It goes on with the partitions it had, and with heartbeats."""
+        self._later(self.character.heartbeat_interval_ms, self._dawdle)
+        self._send(self._heartbeat(), 4, lambda _: None)
+        if self.world.random.random() < 0.5:
+            self._commit(lambda _: None)
 
     # --- work
 
@@ -279,14 +284,14 @@ class Consumer:
             return
         self._send(self._heartbeat(), 4, self._beaten)
         if self.world.random.random() < 0.4:
-            self._commit()
+            self._commit(self._committed)
         self._later(self.character.heartbeat_interval_ms, self._work)
 
     def _beaten(self, response: Message | None) -> None:
         if isinstance(response, HeartbeatResponse) and response.error_code != NONE:
             self._refused(response.error_code)
 
-    def _commit(self) -> None:
+    def _commit(self, on_answer: Callable[[Message | None], None]) -> None:
         if not self.owned:
             return
         random = self.world.random
@@ -303,7 +308,7 @@ class Consumer:
             group_instance_id=self.character.instance_id,
             topics=[OffsetCommitRequestTopic(topic, partitions=partitions) for topic, partitions in topics.items()],
         )
-        self._send(request, 9, self._committed)
+        self._send(request, 9, on_answer)
 
     def _committed(self, response: Message | None) -> None:
         if isinstance(response, OffsetCommitResponse):

@@ -54,7 +54,7 @@ class Run:
     def _make_checkers(self, facts: Facts) -> Sequence[Checker]:
         random = Random(self.plan.seed + 1)
         settings = self.plan.settings()
-        self.agreement = Agreement(facts)
+        self.agreement = Agreement(facts, settings.group_max_size)
         self.offsets = Offsets(facts, settings.offsets_retention_ms)
         return (
             Ownership(facts),

@@ -1,0 +1,315 @@
+"""Bugs that a coordinator could have, and the checkers that must find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """`module` of the coordinator with `old` replaced by `new`. `found_by` names checkers, one of which finds it."""
+
+    title: str
+    module: str
+    old: str
+    new: str
+    found_by: tuple[str, ...]
+    plan: tuple[tuple[str, float], ...] = ()
+    """What a plan must be like for the bug to show before long."""
+
+
+BUGS = (
+    # --- generations
+    Bug(
+        "an assignment is handed out without being in the log",
+        "classic_step",
+        "    step.records.append(group_record(step.group_id, step.roster))\n    for member_id, calls in",
+        "    for member_id, calls in",
+        ("Ownership",),
+    ),
+    Bug(
+        "everybody gets the same assignment",
+        "classic_step",
+        "assignment=assignments.get(member.member_id, b",
+        'assignment=next(iter(assignments.values()), b"") or (b',
+        ("Ownership",),
+    ),
+    Bug(
+        "a failed append of the assignment is not told",
+        "classic_membership",
+        "fail_syncs(step, error.code)",
+        "fail_syncs(step, NONE)",
+        ("Ownership",),
+    ),
+    Bug(
+        "any member's SyncGroup is taken for the leader's",
+        "classic_membership",
+        "if request.member_id == step.roster.leader_id:",
+        "if request.member_id:",
+        ("Ownership", "Liveness"),
+    ),
+    Bug(
+        "generations do not go on counting",
+        "classic_step",
+        "generation=step.roster.generation + 1",
+        "generation=step.roster.generation or 1",
+        ("Ownership", "Agreement"),
+    ),
+    Bug(
+        "followers are told the members",
+        "classic_step",
+        "members=member_list(step) if member_id == step.roster.leader_id else (),",
+        "members=member_list(step),",
+        ("Agreement",),
+    ),
+    Bug(
+        "a leader that did not rejoin stays leader",
+        "classic_step",
+        "if step.roster.leader_id not in joining.waiting:",
+        "if step.roster.leader_id is None:",
+        ("Agreement", "Liveness"),
+    ),
+    Bug(
+        "the protocol that fewest prefer is selected",
+        "classic_group",
+        "return max(votes, key=",
+        "return min(votes, key=",
+        ("Agreement",),
+    ),
+    Bug(
+        "members that did not rejoin are kept",
+        "classic_step",
+        "if member.instance_id is None and member.member_id not in joining.waiting:",
+        "if member.member_id in ():",
+        ("Agreement",),
+    ),
+    Bug(
+        "a group takes more members than allowed",
+        "classic_join",
+        "len(waiting) < step.settings.group_max_size",
+        "len(waiting) <= step.settings.group_max_size",
+        ("Agreement",),
+    ),
+    Bug(
+        "members of an old generation may commit",
+        "offsets",
+        "    check_generation(group.roster, generation)\n",
+        "",
+        ("Agreement",),
+    ),
+    Bug(
+        "a static member that comes back is not in the log",
+        "classic_join",
+        "    step.records.append(group_record(step.group_id, step.roster))\n",
+        "",
+        ("Ownership", "Membership"),
+    ),
+    Bug(
+        "a follower that repeats its JoinGroup causes a rebalance",
+        "classic_join",
+        "is_unchanged = member.protocols == _protocols(request)",
+        "is_unchanged = False",
+        ("Repetition",),
+    ),
+    # --- members
+    Bug(
+        "heartbeats do not renew the session",
+        "classic_membership",
+        "        timers=(Arm(MemberSession(request.group_id, request.member_id), timeout_ms),),\n",
+        "",
+        ("Membership",),
+    ),
+    Bug(
+        "a session ends while the coordinator keeps its member waiting",
+        "classic_membership",
+        "if rebalance is None or member_id not in rebalance.waiting:",
+        "if True:",
+        ("Membership",),
+    ),
+    Bug(
+        "members are not told that their group rebalances",
+        "classic_membership",
+        "error_code=RebalanceInProgress.code if is_joining else NONE",
+        "error_code=NONE",
+        ("Membership", "Agreement"),
+    ),
+    Bug(
+        "a member that synced is taken for one that did not",
+        "classic_membership",
+        "    note_sync(step, request.member_id)\n",
+        "",
+        ("Membership",),
+    ),
+    Bug(
+        "the first to rejoin ends the join phase",
+        "classic_step",
+        "len(joining.waiting) == len(step.roster.members)",
+        "bool(joining.waiting)",
+        ("Membership",),
+    ),
+    Bug(
+        "static members are forgotten in a restart",
+        "classic_record",
+        "            if stored.group_instance_id is not None\n",
+        "            if stored.group_instance_id is ...\n",
+        ("Membership", "Restart"),
+    ),
+    Bug(
+        "sessions do not start after a restart",
+        "classic_membership",
+        "return (sessions,)",
+        "return ()",
+        ("Departure", "Liveness"),
+    ),
+    Bug(
+        "silent members are not removed",
+        "classic_membership",
+        "elif member_id in step.roster.members and not _is_excused(group, member_id):",
+        "elif member_id in ():",
+        ("Departure", "Liveness"),
+    ),
+    Bug(
+        "a failed removal is not tried again",
+        "classic_membership",
+        "return Arm(timer, 1_000)",
+        "return Arm(timer, 10**12)",
+        ("Departure", "Liveness"),
+        (("client_count", 2), ("append_fails", 0.3), ("crash", 0.05)),
+    ),
+    # --- waiting
+    Bug(
+        "nothing ends the wait for those that do not rejoin",
+        "classic_step",
+        "        else:\n            step.arm(JoinPhase(step.group_id), step.roster.rebalance_timeout_ms())\n",
+        "",
+        ("Patience", "Liveness"),
+    ),
+    Bug(
+        "nothing ends the wait for those that do not sync",
+        "classic_step",
+        "    step.arm(SyncPhase(step.group_id), step.roster.rebalance_timeout_ms())\n",
+        "",
+        ("Patience", "Liveness"),
+    ),
+    Bug(
+        "a new rebalance does not answer who waits for an assignment",
+        "classic_step",
+        "        step.release(calls, SyncGroupResponse(error_code=error_code))\n",
+        "",
+        ("Patience",),
+    ),
+    Bug(
+        "a repeated JoinGroup takes the place of the first",
+        "classic_step",
+        "calls = joining.waiting.get(member.member_id, ())",
+        "calls: tuple[int, ...] = ()",
+        ("Patience",),
+    ),
+    # --- offsets
+    Bug(
+        "a commit is acknowledged without being in the log",
+        "offsets",
+        "        OffsetCommitResponse(topics=topics),\n        records=tuple(records),\n",
+        "        OffsetCommitResponse(topics=topics),\n",
+        ("Offsets",),
+    ),
+    Bug(
+        "metadata is lost",
+        "offset_store",
+        "metadata=value.metadata,",
+        'metadata="",',
+        ("Offsets",),
+    ),
+    Bug(
+        "a new commit does not replace the old one",
+        "offset_store",
+        "        partitions[partition] = offset\n",
+        "        partitions.setdefault(partition, offset)\n",
+        ("Offsets",),
+    ),
+    Bug(
+        "offsets of topics in use are deleted",
+        "offsets",
+        "is_in_use = group.is_subscribed_to(topic.name)",
+        "is_in_use = False",
+        ("Agreement",),
+    ),
+    Bug(
+        "a deletion is acknowledged without being in the log",
+        "offsets",
+        "            records.extend(offset_tombstones(state, group.group_id, topic.name, (index,)))\n",
+        "            pass\n",
+        ("Offsets",),
+    ),
+    Bug(
+        "a deleted group leaves its offsets behind",
+        "views",
+        "            records.extend(all_offset_tombstones(state, group_id))\n",
+        "",
+        ("Offsets", "Restart"),
+    ),
+    Bug(
+        "offsets of a deleted topic stay",
+        "offset_expiry",
+        "in (ZERO_UUID, topic_id)\n",
+        "in (topic_id,)\n",
+        ("Offsets",),
+    ),
+    Bug(
+        "offsets of topics in use expire",
+        "offset_expiry",
+        "        if not group.is_subscribed_to(topic)\n",
+        "",
+        ("Offsets",),
+    ),
+    Bug(
+        "offsets expire too early",
+        "offset_expiry",
+        "return now_ms - base_time(offset) >= retention_ms",
+        "return now_ms - base_time(offset) >= retention_ms // 2",
+        ("Offsets",),
+    ),
+    Bug(
+        "offsets never expire",
+        "offset_expiry",
+        "    if base_time is None:\n",
+        "    if True:\n",
+        ("Liveness",),
+    ),
+    Bug(
+        "an Empty group's offsets expire by their own age",
+        "offset_expiry",
+        "return _commit_time if empty_since_ms is None else lambda _: empty_since_ms",
+        "return _commit_time",
+        ("Offsets",),
+    ),
+    # --- the coordinator
+    Bug(
+        "assignments are lost in a restart",
+        "classic_record",
+        "        assignment=stored.assignment,\n",
+        "",
+        ("Restart",),
+    ),
+    Bug(
+        "a restart makes the first member the leader",
+        "classic_record",
+        "        leader_id=value.leader,\n",
+        "        leader_id=value.members[0].member_id if value.members else None,\n",
+        ("Agreement",),
+    ),
+    Bug(
+        "an Empty group counts from 1 again after a restart",
+        "classic_record",
+        "        generation=value.generation,\n        protocol_name",
+        "        generation=value.generation if value.members else 0,\n        protocol_name",
+        ("Ownership", "Agreement", "Restart"),
+    ),
+    Bug(
+        "computing a deletion deletes already",
+        "offsets",
+        "    is_in_use = group.is_subscribed_to(topic.name)\n",
+        "    is_in_use = group.is_subscribed_to(topic.name)\n    vars(state.offsets)['count'] += 1\n",
+        ("Purity",),
+    ),
+)
