@@ -5,6 +5,7 @@ DURABILITY_ROUNDS says how many kills (default 3), DURABILITY_SEED where the ran
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import random
@@ -14,7 +15,10 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import aiokafka
 import confluent_kafka
+import kafka
+import kafka.structs
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -199,6 +203,45 @@ class TestOffsets:
         assert aborted >= 5
         assert Counter(read_all(servers, output, 2)) == Counter(b"%d!" % number for number in range(300))
         assert sum(committed(servers, group, topic, index) for index in range(2)) == 300
+
+
+class TestOtherClients:
+    def test_kafka_python(self, broker: RunningBroker, topic: str) -> None:
+        servers, group = broker.bootstrap_servers, new_name("group")
+        producer = kafka.KafkaProducer(bootstrap_servers=servers, transactional_id=new_name("id"))
+        producer.init_transactions()
+        for number in range(6):
+            producer.begin_transaction()
+            producer.send(topic, str(number).encode(), partition=0)
+            place = kafka.TopicPartition(topic, 0)
+            producer.send_offsets_to_transaction({place: kafka.structs.OffsetAndMetadata(number, "", -1)}, group)
+            if number % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+        producer.close()
+        assert read_all(servers, topic, 2) == [b"0", b"2", b"4"]
+        assert committed(servers, group, topic) == 4
+
+    async def test_aiokafka(self, broker: RunningBroker, topic: str) -> None:
+        servers, group = broker.bootstrap_servers, new_name("group")
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=servers, transactional_id=new_name("id")) as producer:
+            for number in range(6):
+                await producer.begin_transaction()
+                await producer.send(topic, str(number).encode(), partition=0)
+                await producer.send_offsets_to_transaction({aiokafka.TopicPartition(topic, 0): number}, group)
+                if number % 2:
+                    await producer.abort_transaction()
+                else:
+                    await producer.commit_transaction()
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=servers, isolation_level="read_committed", auto_offset_reset="earliest"
+        )
+        async with consumer:
+            consumer.assign([aiokafka.TopicPartition(topic, 0)])
+            values = [(await asyncio.wait_for(consumer.getone(), PATIENCE)).value for _ in range(3)]
+        assert values == [b"0", b"2", b"4"]
+        assert await asyncio.to_thread(committed, servers, group, topic) == 4
 
 
 def feed(servers: str, topic: str, count: int) -> None:
