@@ -141,6 +141,11 @@ class Segment:
         for suffix, content in zip(INDEX_SUFFIXES, self.index.encode(), strict=True):
             replace_bytes(self.file(suffix), content)
 
+    def forget_index(self) -> None:
+        """Goes back to what it was before `load_index`: nothing is known of the file."""
+        self.size = 0
+        self.index = SegmentIndex(self.base_offset, self._index_interval)
+
     def load_index(self, next_offset: int) -> None:
         """Takes the size from the file and the index from its files, instead of reading all batches.
 

@@ -12,7 +12,9 @@ from bisect import bisect_right
 from logging import getLogger
 
 from groupkeeper.broker.producers import Producers
+from groupkeeper.broker.sealed_segments import load_sealed, save_producers, seal
 from groupkeeper.broker.segment import BrokenBatch, Segment, file_name, find_batch_behind, scan
+from groupkeeper.broker.segment_files import repair, retire, swap_steps
 from groupkeeper.broker.storage_directory import replace_file, uuid_of, uuid_text
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
@@ -20,7 +22,7 @@ from groupkeeper.protocol.record_batch import Record, read_end_transaction, read
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from groupkeeper.broker.open_files import OpenFiles
     from groupkeeper.broker.topic_config import TopicConfig
@@ -30,6 +32,7 @@ _log = getLogger("groupkeeper.broker")
 
 PARTITION_METADATA = "partition.metadata"
 _PATCHED = 16
+_MAX_RELATIVE_OFFSET = 2**31 - 1
 LEADER_EPOCH = 0
 """There is one node, which leads every partition from the beginning."""
 
@@ -68,6 +71,7 @@ class PartitionLog:
     __slots__ = (
         "_directory",
         "_files",
+        "_retired",
         "_segments",
         "_waiters",
         "config",
@@ -101,6 +105,7 @@ class PartitionLog:
         self._directory = directory
         self._files = files
         self._segments: list[Segment] = []
+        self._retired: list[str] = []
         self._waiters: set[Waiter] = set()
 
     def __repr__(self) -> str:
@@ -121,6 +126,16 @@ class PartitionLog:
     def size(self) -> int:
         """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first; records are appended to the last one."""
+        return self._segments
+
+    @property
+    def directory(self) -> str:
+        """Where the segments lie."""
+        return self._directory
 
     # ------------------------------------------------------------------ writing
 
@@ -172,18 +187,38 @@ class PartitionLog:
     def _write(self, header: BatchHeader, batch: bytes) -> None:
         start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
         try:
-            segment = self._segment_for(len(batch))
+            segment = self._segment_for(header, len(batch))
             segment.append(header, start, memoryview(batch)[_PATCHED:])
         except OSError as error:
             raise KafkaStorageError(f"cannot write {self.topic}-{self.index}: {error.strerror}") from error
 
-    def _segment_for(self, length: int) -> Segment:
+    def _segment_for(self, header: BatchHeader, length: int) -> Segment:
         if not self._segments:
             self._make_directory()
-        elif self._segments[-1].size == 0 or self._segments[-1].size + length <= self.config.segment_bytes:
-            return self._segments[-1]
-        self._segments.append(self._new_segment(self.log_end_offset))
+            self._segments.append(self._new_segment(self.log_end_offset))
+        elif self._is_full(self._segments[-1], header, length):
+            self.roll()
         return self._segments[-1]
+
+    def _is_full(self, active: Segment, header: BatchHeader, length: int) -> bool:
+        config = self.config
+        if active.size == 0:
+            return False
+        if (
+            active.size + length > config.segment_bytes
+            or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
+        ):
+            return True
+        longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+        return active.first_timestamp >= 0 and header.max_timestamp - active.first_timestamp > longest_ms
+
+    def roll(self) -> None:
+        """Begins a new segment unless the last one is empty. Raises OSError; then nothing has changed."""
+        if self._segments and self._segments[-1].size > 0:
+            segment = self._new_segment(self.log_end_offset)
+            segment.create()
+            seal(self._segments[-1], self.producers, self._directory, self.log_end_offset)
+            self._segments.append(segment)
 
     def _new_segment(self, base_offset: int) -> Segment:
         path = os.path.join(self._directory, file_name(base_offset))
@@ -198,10 +233,41 @@ class PartitionLog:
         """Makes `offset` the first that may be read, if it isn't before that; segments wholly before it are removed."""
         self.log_start_offset = offset = max(offset, self.log_start_offset)
         self.producers.forget_before(offset)
-        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
-            segment = self._segments.pop(0)
+        count = 0
+        while count + 1 < len(self._segments) and self._segments[count + 1].base_offset <= offset:
+            count += 1
+        self._retire(count)
+
+    def _retire(self, count: int) -> None:
+        for segment in self._segments[:count]:
             segment.close()
-            os.unlink(segment.path)
+            self._retired += retire(self._directory, segment.base_offset)
+        del self._segments[:count]
+
+    def take_retired(self) -> list[str]:
+        """Paths of files that no longer count and may be removed; each is told once."""
+        retired, self._retired = self._retired, []
+        return retired
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Puts a segment whose files have the suffix `.cleaned` in the place of `old`, which follow one another.
+
+        Raises `KafkaStorageError`; then the partition isn't available before the next start has repaired it.
+        """
+        first = self._segments.index(old[0])
+        assert self._segments[first : first + len(old)] == list(old)
+        assert len(self._segments) > first + len(old), "the active segment is never replaced"
+        try:
+            for source, target in swap_steps(self._directory, new.base_offset, [one.base_offset for one in old]):
+                self._files.close(source)
+                if os.path.exists(source):
+                    os.rename(source, target)
+                    self._retired += [target] if target.endswith(".deleted") else []
+        except OSError as error:
+            self.failure = f"{new.path}: cannot be put in place: {error.strerror}"
+            raise KafkaStorageError(self.failure) from error
+        new.path = os.path.join(self._directory, file_name(new.base_offset))
+        self._segments[first : first + len(old)] = [new]
 
     # ------------------------------------------------------------------ reading
 
@@ -217,18 +283,21 @@ class PartitionLog:
                 f"Received request for offset {offset} for partition {self.topic}-{self.index}, "
                 f"but we only have log segments from offset {self.log_start_offset} up to {self.log_end_offset}."
             )
+        parts: list[bytes] = []
         for segment in self._segments[self._segment_index(offset) :]:
             position = segment.position_of(offset)
-            if position == segment.size:
-                continue
             end = segment.size
             if end_offset is not None and end_offset < self.log_end_offset:
                 end = segment.position_of(end_offset)
             found = segment.read_at(position, min(max_bytes, end - position))
-            if at_least_one and position < end and (len(found) < 12 or len(found) < _batch_length(found)):
-                found = segment.batch_at(position)
-            return found
-        return b""
+            if at_least_one and not parts and position < end and (len(found) < 12 or len(found) < _batch_length(found)):
+                return segment.batch_at(position)
+            if found:
+                parts.append(found)
+                max_bytes -= len(found)
+            if max_bytes <= 0 or position + len(found) < segment.size:
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
         """Every batch from an offset on, decoded, in order: what loading a coordinator needs."""
@@ -297,21 +366,36 @@ class PartitionLog:
 
     # ------------------------------------------------------------------ life
 
-    def recover(self, file_names: Iterable[str]) -> None:
-        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable."""
-        logs = sorted(name for name in file_names if name.endswith(".log") and name[:-4].isdigit())
-        for name in logs:
-            segment = self._new_segment(int(name[:-4]))
-            self._segments.append(segment)
-            try:
-                self._recover_segment(segment, is_last=name == logs[-1])
-            except OSError as error:
-                self.failure = f"{segment.path}: {error.strerror}"
-            if self.failure is not None:
-                _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
-                return
-        if self._segments:
+    def recover(self, file_names: Iterable[str], *, was_clean: bool = False) -> None:
+        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable.
+
+        With `was_clean` (the broker was stopped in order) only the last segment is read, if the indexes of the others
+        are there.
+        """
+        try:
+            self._recover(repair(self._directory, file_names), was_clean=was_clean)
+        except OSError as error:
+            self.failure = f"{error.filename or self._directory}: {error.strerror}"
+        if self.failure is not None:
+            _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
+        elif self._segments:
             self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
+
+    def _recover(self, names: Sequence[str], *, was_clean: bool) -> None:
+        segments = [self._new_segment(int(name[:-4])) for name in names]
+        trusted = load_sealed(segments, self.producers, self._directory) if was_clean else 0
+        if trusted:
+            self._segments += segments[:trusted]
+        for segment in segments[trusted:]:
+            is_last = segment is segments[-1]
+            self._segments.append(segment)
+            if is_last and len(segments) > 1:
+                save_producers(self.producers, self._directory, segment.base_offset)
+            self._recover_segment(segment, is_last=is_last)
+            if self.failure is not None:
+                return
+            if not is_last:
+                seal(segment, self.producers, self._directory)
 
     def _recover_segment(self, segment: Segment, *, is_last: bool) -> None:
         descriptor = self._files.descriptor(segment.path)

@@ -12,6 +12,8 @@ import shutil
 import time
 from logging import getLogger
 
+from groupkeeper.broker.offset_checkpoint import read_checkpoint, write_checkpoint
+from groupkeeper.broker.sealed_segments import sync
 from groupkeeper.broker.storage_directory import random_uuid, replace_file
 from groupkeeper.broker.topic_config import TopicConfig
 from groupkeeper.broker.topic_log import PartitionLog, topic_id_of
@@ -37,6 +39,7 @@ _log = getLogger("groupkeeper.broker")
 
 JOURNAL = "topics.journal"
 START_OFFSETS = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _DELETED = ".deleted"
 _REMEMBERED_DELETIONS = 1000
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
@@ -87,6 +90,7 @@ class Topics:
         self._plain = TopicConfig({}, config)
         self._deleted_ms: dict[str, int] = {}
         self._journal = -1
+        self._is_loaded = False
         self._on_created: list[Callable[[Topic], None]] = []
         self._on_deleted: list[Callable[[Topic], None]] = []
         self._on_changed: list[Callable[[Topic], None]] = []
@@ -237,6 +241,7 @@ class Topics:
         for entry in self._read_journal():
             self._replay(entry)
         self._rewrite_journal()
+        was_clean = self._take_clean_mark()
         start_offsets = self._read_start_offsets()
         existing = set(os.listdir(self._directory.path))
         for directory in existing:
@@ -246,15 +251,24 @@ class Topics:
             for log in topic.partitions:
                 log.log_start_offset = start_offsets.get((topic.name, log.index), 0)
                 if f"{topic.name}-{log.index}" in existing:
-                    self._recover(log)
+                    self._recover(log, was_clean=was_clean)
+        self._is_loaded = True
 
-    def _recover(self, log: PartitionLog) -> None:
+    def _take_clean_mark(self) -> bool:
+        """Whether the broker was stopped in order; a start that doesn't get as far counts as a kill."""
+        try:
+            os.unlink(self._directory.file(CLEAN_SHUTDOWN))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _recover(self, log: PartitionLog, *, was_clean: bool) -> None:
         directory = self._log_directory(log.topic, log.index)
         if topic_id_of(directory) not in (None, log.topic_id):
             _log.warning("%s belongs to another topic of that name, which was deleted; removing it", directory)
             self._move_aside(directory)
         else:
-            log.recover(os.listdir(directory))
+            log.recover(os.listdir(directory), was_clean=was_clean)
 
     def _read_journal(self) -> list[dict[str, Any]]:
         from groupkeeper.broker.settings import InvalidSetting
@@ -311,30 +325,34 @@ class Topics:
             raise KafkaStorageError("cannot write the topic registry: the disk is full")
 
     def _read_start_offsets(self) -> dict[tuple[str, int], int]:
-        try:
-            with open(self._directory.file(START_OFFSETS), encoding="utf-8") as file:
-                lines = file.read().splitlines()[2:]
-        except FileNotFoundError:
-            return {}
-        parts = [line.rsplit(" ", 2) for line in lines]
-        return {(topic, int(index)): int(offset) for topic, index, offset in parts}
+        return read_checkpoint(self._directory.file(START_OFFSETS))
 
     def write_start_offsets(self) -> None:
-        """Keeps the log start offsets that differ from the first segment's (Apache's checkpoint format)."""
-        lines = [
-            f"{log.topic} {log.index} {log.log_start_offset}"
+        """Keeps the log start offsets that differ from the first segment's."""
+        offsets = {
+            (log.topic, log.index): log.log_start_offset
             for topic in self._topic_by_name.values()
             for log in topic.partitions
             if log.log_start_offset > 0
-        ]
-        text = "\n".join(["0", str(len(lines)), *lines]) + "\n"
-        replace_file(self._directory.file(START_OFFSETS), text)
+        }
+        write_checkpoint(self._directory.file(START_OFFSETS), offsets)
 
     def close(self) -> None:
         """Closes every log and the registry."""
-        for topic in self._topic_by_name.values():
-            for log in topic.partitions:
-                log.close("the broker is stopped")
+        logs = [log for topic in self._topic_by_name.values() for log in topic.partitions]
+        if self._is_loaded:
+            self._is_loaded = False
+            self._mark_clean(logs)
+        for log in logs:
+            log.close("the broker is stopped")
         if self._journal >= 0:
             os.close(self._journal)
             self._journal = -1
+
+    def _mark_clean(self, logs: Sequence[PartitionLog]) -> None:
+        try:
+            for log in logs:
+                sync(log.segments)
+            replace_file(self._directory.file(CLEAN_SHUTDOWN), '{"version":0}\n')
+        except OSError as error:
+            _log.warning("the next start reads all logs: %s", error)
