@@ -342,6 +342,24 @@ class TestCoordinator:
         assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
         assert await producer.end(commit=True) == errors.ProducerFenced.code
 
+    async def test_markers_that_cannot_be_written_are_written_later(
+        self, broker: Broker, wire: Wire, producer: Producer
+    ) -> None:
+        topic = broker.topics.get("t")
+        assert topic is not None
+        await producer.add("t", 0, 1)
+        await producer.produce("t", "a")
+        topic.partitions[1].failure = "the disk is away"
+        assert await producer.end(commit=True) == 0, "it is decided"
+        assert (await describe(wire)).transaction_state == "PrepareCommit"
+        assert (await read(wire, "t")).last_stable_offset == 2
+        assert await producer.add("t", 0) == [errors.ConcurrentTransactions.code]
+        assert await producer.end(commit=True) == errors.ConcurrentTransactions.code
+        topic.partitions[1].failure = None
+        await asyncio.wait_for(topic.partitions[1].wait_for_append(0), 10)
+        assert (await describe(wire)).transaction_state == "CompleteCommit"
+        assert (await read(wire, "t")).high_watermark == 2, "one marker"
+
     async def test_describe_and_list(self, wire: Wire, producer: Producer) -> None:
         await producer.add("t", 0, 1)
         state = await describe(wire)
@@ -410,6 +428,21 @@ class TestWriting:
         codes = [one.error_code for one in wrote.markers[0].topics[0].partitions]
         assert codes == [0, errors.UnknownTopicOrPartition.code]
         assert aborted(await read(wire, "t")) == [(producer.producer_id, 0)]
+
+    @pytest.mark.parametrize("version", [1, 2])
+    async def test_a_marker_that_was_under_way_for_long_ends_nothing(
+        self, wire: Wire, producer: Producer, version: int
+    ) -> None:
+        await producer.produce("t", "a", version=ADDING_PRODUCE)
+        old_epoch = producer.epoch
+        assert await producer.end(commit=True, version=5) == 0
+        await producer.produce("t", "b", version=ADDING_PRODUCE)
+        for epoch in (old_epoch, producer.epoch):
+            late = WritableTxnMarker(producer.producer_id, epoch, True, [WritableTxnMarkerTopic("t", [0])], 0, 2)
+            answer = await wire.call(WriteTxnMarkersRequest([late]), version, WriteTxnMarkersResponse)
+            # Version 1 doesn't say that transactions have epochs of their own.
+            code = 0 if version == 1 and epoch == producer.epoch else errors.InvalidProducerEpoch.code
+            assert answer.markers[0].topics[0].partitions[0].error_code == code
 
 
 class TestOffsets:

@@ -8,12 +8,17 @@ from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_re
 
 
 class Marker(NamedTuple):
-    """A marker of one producer, for any number of partitions."""
+    """A marker of one producer, for any number of partitions.
+
+    Attributes:
+        transaction_version: from 2 on the epoch is one that no record of the transaction has.
+    """
 
     producer_id: int
     producer_epoch: int
     is_commit: bool
     coordinator_epoch: int = 0
+    transaction_version: int = 0
 
     def batch(self, now_ms: int) -> bytes:
         """The control batch."""

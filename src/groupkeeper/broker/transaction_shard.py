@@ -197,7 +197,9 @@ class TransactionShard:
     def _finish(self, ending: Transaction, untold: set[TopicPartition]) -> None:
         """Writes the missing markers, then the record that the transaction is over; what fails is done again later."""
         self._retries.pop(ending.transactional_id, None)
-        marker = Marker(ending.producer_id, ending.producer_epoch, ending.is_commit)
+        marker = Marker(
+            ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
+        )
         try:
             for partition in sorted(untold):
                 self._write_marker(partition, marker)

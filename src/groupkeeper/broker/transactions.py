@@ -11,7 +11,7 @@ from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.broker.transaction_shard import TransactionShard
 from groupkeeper.coordinator.transaction_coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transaction_result import TransactionSettings
-from groupkeeper.protocol.errors import InvalidRequest, KafkaError, NotCoordinator
+from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotCoordinator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _log = getLogger("groupkeeper.broker")
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 FEATURE = "transaction.version"
+_OWN_EPOCHS_SINCE = 2
 _PATIENCE_AT_START_S = 0.2
 
 
@@ -136,14 +137,16 @@ class TransactionRuntime:
     def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
         """Ends a producer's transaction in a partition; one that is gone needs no marker. Raises `KafkaError`."""
         topic, index = partition
+        log = self._broker.topics.partition(topic, index)
+        if log is None:
+            return
+        if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
+            # It was written before, under way for long, and would end the next transaction.
+            raise InvalidProducerEpoch
         now_ms = self._broker.now_ms()
         if topic == OFFSETS_TOPIC:
-            shards = self._broker.groups.shards
-            if index < len(shards):
-                shards[index].end_transaction(marker, now_ms)
-            return
-        log = self._broker.topics.partition(topic, index)
-        if log is not None:
+            self._broker.groups.shards[index].end_transaction(marker, now_ms)
+        else:
             log.append(marker.batch(now_ms), now_ms)
 
     # ------------------------------------------------------------------ time passes

@@ -53,7 +53,13 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _write(broker: Broker, wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
-    marker = Marker(wanted.producer_id, wanted.producer_epoch, wanted.transaction_result, wanted.coordinator_epoch)
+    marker = Marker(
+        wanted.producer_id,
+        wanted.producer_epoch,
+        wanted.transaction_result,
+        wanted.coordinator_epoch,
+        wanted.transaction_version,
+    )
     return WritableTxnMarkerResult(
         wanted.producer_id,
         [
