@@ -68,6 +68,7 @@ BUGS = (
         "if step.roster.leader_id not in joining.waiting:",
         "if step.roster.leader_id is None:",
         ("Agreement", "Liveness"),
+        (("slow", 0.3), ("client_count", 6)),
     ),
     Bug(
         "the protocol that fewest prefer is selected",
@@ -81,7 +82,7 @@ BUGS = (
         "classic_step",
         "if member.instance_id is None and member.member_id not in joining.waiting:",
         "if member.member_id in ():",
-        ("Agreement",),
+        ("Agreement", "Membership"),
     ),
     Bug(
         "a group takes more members than allowed",
@@ -96,6 +97,7 @@ BUGS = (
         "    check_generation(group.roster, generation)\n",
         "",
         ("Agreement",),
+        (("slow", 0.5), ("client_count", 8), ("group_count", 1)),
     ),
     Bug(
         "a static member that comes back is not in the log",
@@ -190,6 +192,7 @@ BUGS = (
         "    step.arm(SyncPhase(step.group_id), step.roster.rebalance_timeout_ms())\n",
         "",
         ("Patience", "Liveness"),
+        (("slow", 0.2),),
     ),
     Bug(
         "a new rebalance does not answer who waits for an assignment",
@@ -292,11 +295,12 @@ BUGS = (
         ("Restart",),
     ),
     Bug(
-        "a restart makes the first member the leader",
+        "a restart makes another member the leader",
         "classic_record",
         "        leader_id=value.leader,\n",
-        "        leader_id=value.members[0].member_id if value.members else None,\n",
+        "        leader_id=next((m.member_id for m in value.members if m.member_id != value.leader), value.leader),\n",
         ("Agreement",),
+        (("restart", 0.05), ("resubscribe", 0.2)),
     ),
     Bug(
         "an Empty group counts from 1 again after a restart",
@@ -306,10 +310,10 @@ BUGS = (
         ("Ownership", "Agreement", "Restart"),
     ),
     Bug(
-        "computing a deletion deletes already",
+        "computing a commit counts it already",
         "offsets",
-        "    is_in_use = group.is_subscribed_to(topic.name)\n",
-        "    is_in_use = group.is_subscribed_to(topic.name)\n    vars(state.offsets)['count'] += 1\n",
+        "    timers = _check_commit(state, call, request)\n",
+        "    timers = _check_commit(state, call, request)\n    vars(state.offsets)['count'] += 1\n",
         ("Purity",),
     ),
 )
