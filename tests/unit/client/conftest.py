@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,6 +20,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # A socket that is collected instead of closed, or a failure that nobody looked at.
             item.add_marker(pytest.mark.filterwarnings("error::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def nothing_of_others() -> None:
+    """What the tests of other folders left behind is collected before the first test here, not blamed on it."""
+    with warnings.catch_warnings(action="ignore"):
+        gc.collect()
 
 
 @pytest_asyncio.fixture(autouse=True)
