@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing
 import os
 import random
 import threading
@@ -14,6 +15,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from multiprocessing.context import SpawnProcess
 
 import aiokafka
 import confluent_kafka
@@ -254,8 +256,11 @@ def feed(servers: str, topic: str, count: int) -> None:
 class Loop:
     """Reads a topic, writes each value with an exclamation mark to another one, exactly once."""
 
-    def __init__(self, servers: str, topic: str, output: str, group: str, transactional_id: str = "") -> None:
+    def __init__(
+        self, servers: str, topic: str, output: str, group: str, transactional_id: str = "", *, batch: int = 25
+    ) -> None:
         self.done: set[bytes] = set()
+        self._batch = batch
         self._servers = servers
         self._topic = topic
         self._output = output
@@ -270,7 +275,7 @@ class Loop:
 
     def turn(self, *, aborts: bool = False) -> bool:
         """One transaction; whether it was committed."""
-        found = [message for message in self._consumer.consume(25, 0.5) if message.error() is None]
+        found = [message for message in self._consumer.consume(self._batch, 0.5) if message.error() is None]
         if not found:
             return True
         self._producer.begin_transaction()
@@ -336,6 +341,40 @@ class TestKills:
         loop.close()
         assert kills == ROUNDS
         assert Counter(read_all(servers, "out", 2)) == Counter(b"%d!" % number for number in range(count))
+
+    def test_exactly_once_through_kills_of_the_client(self, broker: RunningBroker, topic: str, output: str) -> None:
+        servers, group, transactional_id = broker.bootstrap_servers, new_name("group"), new_name("id")
+        chance = random.Random(SEED)
+        count = 200 * ROUNDS
+        feed(servers, topic, count)
+        for _ in range(ROUNDS):
+            member = start_member(servers, topic, output, group, transactional_id)
+            member.join(chance.uniform(1.0, 3.0))
+            assert member.is_alive(), "it has no end of its own"
+            member.kill()
+            member.join()
+        member = start_member(servers, topic, output, group, transactional_id)
+        wait_for(
+            lambda: sum(max(committed(servers, group, topic, index), 0) for index in range(2)) == count,
+            "everything is read",
+            60,
+        )
+        member.kill()
+        member.join()
+        assert Counter(read_all(servers, output, 2)) == Counter(b"%d!" % number for number in range(count))
+
+
+def start_member(*arguments: str) -> SpawnProcess:
+    """A loop in a process of its own, without end."""
+    member = multiprocessing.get_context("spawn").Process(target=run_member, args=arguments, daemon=True)
+    member.start()
+    return member
+
+
+def run_member(servers: str, topic: str, output: str, group: str, transactional_id: str) -> None:
+    loop = Loop(servers, topic, output, group, transactional_id, batch=5)
+    while True:
+        attempt(loop)
 
 
 def attempt(loop: Loop) -> None:
