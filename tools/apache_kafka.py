@@ -65,11 +65,22 @@ def cache_folder(version: str = VERSION) -> Path:
     return Path(os.environ.get("KAFKA_CACHE") or "~/.cache/apache-kafka").expanduser() / version
 
 
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
 def _pom(version: str) -> str:
-    wanted = [("org.apache.kafka", "kafka_2.13", version), ("org.apache.kafka", "kafka-tools", version)]
+    scala = "2.13" if _release(version) >= (2, 4) else "2.12"
+    wanted = [("org.apache.kafka", f"kafka_{scala}", version), ("org.apache.kafka", "kafka-tools", version)]
     if int(version.split(".")[0]) >= 4:
         # Before 4.0 the artefacts bring a logging binding of their own.
         wanted += [("org.apache.logging.log4j", f"log4j-{name}", LOG4J) for name in ("slf4j-impl", "core")]
+    if (1, 0) <= _release(version) < (2, 4):
+        wanted.append(("org.apache.zookeeper", "zookeeper", "3.5.9"))  # theirs breaks on Java 14 and later
+    if _release(version) < (1, 0):
+        # Java had it when they came out.
+        wanted.append(("javax.xml.bind", "jaxb-api", "2.3.1"))
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{v}</version></dependency>\n"
         for group, name, v in wanted
@@ -88,6 +99,14 @@ appender.c.name=C
 appender.c.target=SYSTEM_ERR
 appender.c.layout.type=PatternLayout
 appender.c.layout.pattern=[%d] %p %m (%c)%n
+"""
+
+# For the releases before 4.0.
+LOGGING_1 = """log4j.rootLogger=WARN, c
+log4j.appender.c=org.apache.log4j.ConsoleAppender
+log4j.appender.c.target=System.err
+log4j.appender.c.layout=org.apache.log4j.PatternLayout
+log4j.appender.c.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
 
@@ -124,13 +143,17 @@ def java_command(main_class: str, *args: str, version: str = VERSION, heap: str 
     """The command line of a main class of that version's jars."""
     jars = fetch(version)
     logging = f"-Dlog4j2.configurationFile={cache_folder(version) / 'log4j2.properties'}"
+    if _release(version) < (4, 0):
+        old = cache_folder(version) / "log4j.properties"
+        old.write_text(LOGGING_1)
+        logging = f"-Dlog4j.configuration={old.as_uri()}"
     return ["java", f"-Xmx{heap}", *JVM, "-cp", f"{jars}/*", logging, main_class, *args]
 
 
 def tool_command(name: str, *args: str, version: str = VERSION) -> list[str]:
     """The command line of an official tool, named as in TOOLS (`kafka-` may stand in front)."""
     main_class = TOOLS[name.removeprefix("kafka-")]
-    if name == "dump-log" and tuple(map(int, version.split(".")[:2])) < (4, 2):
+    if name == "dump-log" and _release(version) < (4, 2):
         main_class = "kafka.tools.DumpLogSegments"
     return java_command(main_class, *args, version=version)
 
@@ -176,9 +199,9 @@ class ApacheKafka:
     """One node (broker and KRaft controller; before 3.3 a broker, and a ZooKeeper beside it) in a process of its own.
 
     `directory` None means a temporary one that `stop` removes. `properties` go over the defaults below. `listeners` are
-    further ones, the security protocol by the name; `address` has their addresses. `scram` are credentials to begin
-    with, as the storage tool's `--add-scram` wants them. After `kill` or `stop(keep=True)` the same object can be
-    started again on the same directory and port.
+    further ones, the security protocol by the name; `address` has their addresses. `format_options` go to the storage
+    tool: `--add-scram`, `--feature`. After `kill` or `stop(keep=True)` the same object can be started again on the same
+    directory and port.
     """
 
     def __init__(
@@ -189,12 +212,12 @@ class ApacheKafka:
         port: int | None = None,
         directory: Path | None = None,
         listeners: Mapping[str, str] | None = None,
-        scram: Sequence[str] = (),
+        format_options: Sequence[str] = (),
     ) -> None:
         self.version = version
         self._protocols = dict(listeners or {})
         self._ports = {name: free_port() for name in self._protocols}
-        self._scram = scram
+        self._format_options = format_options
         self._zookeeper: subprocess.Popen[bytes] | None = None
         self.port = port or free_port()
         self._controller_port = free_port()
@@ -213,7 +236,12 @@ class ApacheKafka:
 
     @property
     def has_zookeeper(self) -> bool:
-        return tuple(map(int, self.version.split(".")[:2])) < (3, 3)
+        return _release(self.version) < (3, 3)
+
+    @property
+    def zookeeper(self) -> str:
+        """Where ZooKeeper is, of a release that has it."""
+        return f"127.0.0.1:{self._controller_port}"
 
     @property
     def log(self) -> Path:
@@ -297,8 +325,7 @@ class ApacheKafka:
     def _format(self, config: Path) -> None:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
         command = java_command("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config),
-                               *(part for each in self._scram for part in ("--add-scram", each)),
-                               version=self.version)  # fmt: skip
+                               *self._format_options, version=self.version)  # fmt: skip
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if run.returncode:
             raise ApacheKafkaUnavailable(f"cannot format the directory of Apache Kafka: {run.stdout}{run.stderr}")

@@ -59,7 +59,11 @@ class Secure:
         self.broker = ApacheKafka(
             {**PROPERTIES, **self._settings(certificates)},
             listeners=LISTENERS,
-            scram=[f"{name}=[name=alice,password=alice-secret]" for name in MECHANISMS[1:]],
+            format_options=[
+                part
+                for name in MECHANISMS[1:]
+                for part in ("--add-scram", f"{name}=[name=alice,password=alice-secret]")
+            ],
         )
 
     def _settings(self, certificates: dict[str, Certified]) -> dict[str, str]:

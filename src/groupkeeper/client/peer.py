@@ -257,14 +257,19 @@ def version_of(
     ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
     theirs = versions.get(key)
     if theirs is None:
-        raise UnsupportedVersion(f"The node does not support {api_name(key)}")
+        raise UnsupportedVersion(f"The node does not support {_constant(key)}")
     version = min(ours[1], theirs[1])
     if version < max(ours[0], theirs[0]):
         raise UnsupportedVersion(
-            f"The node does not support {api_name(key)} with version in range [{ours[0]},{ours[1]}]. "
+            f"The node does not support {_constant(key)} with version in range [{ours[0]},{ours[1]}]. "
             f"The supported range is [{theirs[0]},{theirs[1]}]."
         )
     return version
+
+
+def _constant(key: int) -> str:
+    """The API as Apache's texts name it: OFFSET_DELETE."""
+    return "".join(f"_{sign}" if sign.isupper() else sign.upper() for sign in api_name(key)).lstrip("_")
 
 
 async def _drop(connection: Connection, error: BaseException) -> None:

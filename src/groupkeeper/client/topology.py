@@ -24,4 +24,5 @@ class Node(NamedTuple):
     rack: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port} (id: {self.id} rack: {'null' if self.rack is None else self.rack})"
+        rack = "null" if self.rack is None else self.rack
+        return f"{self.host}:{self.port} (id: {self.id} rack: {rack} isFenced: false)"  # as Apache's texts have it

@@ -238,7 +238,7 @@ async def test_a_connection_that_takes_too_long() -> None:
 async def test_unsupported_apis_are_named() -> None:
     async with ScriptedBroker(ranges={"ListGroups": None}) as broker:
         peer = peer_of(broker)
-        with pytest.raises(UnsupportedVersion, match="The node does not support ListGroups"):
+        with pytest.raises(UnsupportedVersion, match="The node does not support LIST_GROUPS"):
             await ask_listing(peer)
         await peer.close()
     async with ScriptedBroker(ranges={"ListGroups": (7, 9)}) as broker:

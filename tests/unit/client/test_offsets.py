@@ -448,5 +448,5 @@ async def test_deletions_need_the_api() -> None:
         ScriptedBroker(ranges={"OffsetDelete": None}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
     ):
-        with pytest.raises(UnsupportedVersion, match="The node does not support OffsetDelete"):
+        with pytest.raises(UnsupportedVersion, match="The node does not support OFFSET_DELETE"):
             await admin.delete_consumer_group_offsets("g", [A0])

@@ -212,6 +212,6 @@ async def test_the_cluster() -> None:
             await admin.describe_cluster()
     assert cluster.cluster_id == "id"
     assert cluster.controller == cluster.nodes[1]
-    assert str(cluster.nodes[1]) == "b:2 (id: 2 rack: rack)"
-    assert str(cluster.nodes[0]) == "a:1 (id: 1 rack: null)"
+    assert str(cluster.nodes[1]) == "b:2 (id: 2 rack: rack isFenced: false)"
+    assert str(cluster.nodes[0]) == "a:1 (id: 1 rack: null isFenced: false)"
     assert cluster.authorized_operations == frozenset({"CREATE", "DESCRIBE"})

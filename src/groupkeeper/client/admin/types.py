@@ -120,9 +120,9 @@ class GroupListings(NamedTuple):
     failed: dict[Node, Failure]
 
     def all(self) -> dict[str, GroupListing]:
-        """All groups; raises the first failure when a broker failed."""
-        for failure in self.failed.values():
-            raise failure
+        """All groups; raises the first failure when a broker failed, with Apache's text that names the broker."""
+        for node, failure in self.failed.items():
+            raise type(failure)(f"Error listing groups on {node}: {failure}") from failure
         return self.groups
 
 

@@ -1,0 +1,270 @@
+"""Real Kafkas from 0.10.1 to 4.3.1: what a broker lacks gives the result or the error that it should.
+
+Where the official tools of 4.3.1 can talk to the broker, ours must print the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conformance.brokers import PROPERTIES, wait_for
+from tests.conformance.clients import CLIENTS, ConsumerOptions
+from tests.conformance.member import Member
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, java_command, run_tool
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    GroupState,
+    GroupType,
+    NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicPartition,
+)
+from groupkeeper.client.errors import UnsupportedVersion
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import GroupIdNotFound
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+pytestmark = pytest.mark.conformance
+
+VERSIONS = ("0.10.1.1", "2.3.1", "2.8.2", "3.9.1", "4.0.0", "4.3.1")
+TOPIC = "orders"
+EMPTY, OTHER, LIVE, MISSING = "empty", "other", "live", "missing"
+P0, P1 = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
+
+
+class Old:
+    """A broker with two groups that have offsets, and one with a member."""
+
+    def __init__(self, version: str, broker: ApacheKafka) -> None:
+        self.broker = broker
+        major, minor = version.split(".")[:2]
+        self.version = (int(major), int(minor))
+
+    def admin(self) -> Admin:
+        return Admin(self.broker.bootstrap_servers)
+
+    def _create_topic(self) -> None:
+        """By the tool of its time: its CreateTopics has a version that no client of today has."""
+        command = f"--zookeeper {self.broker.zookeeper} --create --topic {TOPIC} --partitions 2 --replication-factor 1"
+        command_line = java_command("kafka.admin.TopicCommand", *command.split(), version=self.broker.version)
+        subprocess.run(command_line, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=50)
+
+    async def set_the_scene(self) -> None:
+        async with self.admin() as admin:
+            if self.version < (0, 11):
+                self._create_topic()
+            else:
+                assert not (await admin.create_topics([NewTopic(TOPIC, 2, 1)])).failed
+            for group_id in (EMPTY, OTHER):
+                offsets = {P0: OffsetAndMetadata(0, metadata="note"), P1: OffsetAndMetadata(0)}
+                altered = await admin.alter_consumer_group_offsets(group_id, offsets)
+                assert not altered.failed
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def old(apache_jars: None, request: pytest.FixtureRequest) -> Iterator[Old]:
+    version: str = request.param
+    try:
+        fetch(version)
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    properties: dict[str, str] = dict(PROPERTIES)
+    if version.startswith("3.9"):
+        # The consumer protocol's early access (KIP-848): ConsumerGroupDescribe has version 0 only.
+        properties["group.coordinator.rebalance.protocols"] = "classic,consumer"
+    with ApacheKafka(properties, version=version) as broker:
+        old = Old(version, broker)
+        asyncio.run(old.set_the_scene())
+        options_of_member = ConsumerOptions(group=LIVE)
+        with Member(CLIENTS["confluent"], broker.bootstrap_servers, options_of_member, [TOPIC]) as member:
+            wait_for(lambda: len(member.assignment) == 2, "the member's assignment", timeout=40)
+            yield old
+
+
+async def test_listing_groups(old: Old) -> None:
+    async with old.admin() as admin:
+        everything = await admin.list_groups()
+        assert {EMPTY, OTHER, LIVE} <= set(everything.groups)
+        live = everything.groups[LIVE]
+        if old.version < (2, 6):
+            assert live.group_state is None  # K518-62
+        else:
+            assert live.group_state == GroupState.STABLE
+        stable = await admin.list_groups(states=[GroupState.STABLE])
+        if old.version < (2, 6):
+            (failure,) = stable.failed.values()  # K518-60
+            assert isinstance(failure, UnsupportedVersion)
+            assert "but we need v4 or newer to request groups by states" in str(failure)
+            assert not stable.groups
+        else:
+            assert set(stable.groups) == {LIVE}
+        # K518-61
+        assert set((await admin.list_groups(types=[GroupType.CLASSIC])).groups) >= {EMPTY, OTHER, LIVE}
+        assert set((await admin.list_groups(types=[GroupType.CLASSIC, GroupType.CONSUMER])).groups) >= {EMPTY, LIVE}
+        consumer = await admin.list_groups(types=[GroupType.CONSUMER])
+        if old.version < (3, 8):
+            (failure,) = consumer.failed.values()
+            assert isinstance(failure, UnsupportedVersion)
+            assert "v5 or newer" in str(failure)
+        else:
+            assert not consumer.failed
+            assert LIVE not in consumer.groups
+
+
+async def test_describing_groups(old: Old) -> None:
+    async with old.admin() as admin:
+        described = await admin.describe_consumer_groups([LIVE, EMPTY, MISSING])
+        live = described.done[LIVE]
+        # K1099-91, K1099-92
+        assert (live.group_type, live.group_state) == (GroupType.CLASSIC, GroupState.STABLE)
+        assert (live.group_epoch, live.target_assignment_epoch) == (None, None)
+        (member,) = live.members
+        assert (member.member_epoch, member.upgraded) == (None, None)
+        assert set(member.assignment or ()) == {P0, P1}
+        assert described.done[EMPTY].group_state == GroupState.EMPTY
+        if old.version < (4, 0):
+            assert described.done[MISSING].group_state == GroupState.DEAD
+        else:
+            assert isinstance(described.failed[MISSING], GroupIdNotFound)
+
+
+async def test_fetching_offsets(old: Old) -> None:
+    async with old.admin() as admin:
+        named = await admin.list_consumer_group_offsets({EMPTY: [P0, P1]}, require_stable=True)  # K88-72
+        assert named.done[EMPTY].done[P0] == OffsetAndMetadata(0, metadata="note")
+        # K88-73, K88-74: before 3.0 one group a request; before 0.10.2 not without naming partitions.
+        several = await admin.list_consumer_group_offsets({EMPTY: None, OTHER: None, MISSING: None})
+        if old.version < (0, 11):
+            assert {type(failure) for failure in several.failed.values()} == {UnsupportedVersion}  # K88-70
+            assert "v2 or newer" in str(several.failed[EMPTY])
+        else:
+            assert set(several.done[EMPTY].done) == set(several.done[OTHER].done) == {P0, P1}
+            assert not several.done[MISSING].done
+
+
+async def test_deleting_offsets(old: Old) -> None:
+    async with old.admin() as admin:
+        group_id = "to delete from"
+        await admin.alter_consumer_group_offsets(group_id, {P0: OffsetAndMetadata(1)})
+        if old.version < (2, 4):
+            with pytest.raises(UnsupportedVersion, match="does not support OFFSET_DELETE"):  # K496-70
+                await admin.delete_consumer_group_offsets(group_id, [P0])
+        else:
+            deleted: Batch[TopicPartition, None] = await admin.delete_consumer_group_offsets(group_id, [P0])
+            assert not deleted.failed
+        gone = await admin.delete_consumer_groups([group_id])
+        if old.version < (1, 1):
+            assert isinstance(gone.failed[group_id], UnsupportedVersion)
+        else:
+            assert group_id not in (await admin.list_groups()).groups
+
+
+async def test_offsets_of_logs(old: Old) -> None:
+    async with old.admin() as admin:
+        listed = await admin.list_offsets({P0: OffsetSpec.latest(), P1: OffsetSpec.earliest()})
+        assert {each.offset for each in listed.done.values()} == {0}
+
+
+async def test_a_group_of_the_early_consumer_protocol(old: Old) -> None:
+    if old.version != (3, 9):
+        pytest.skip("ConsumerGroupDescribe 0 without 1 is 3.9's")
+    async with old.admin() as admin:
+        peer = next(iter(admin._cluster._bootstrap))
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="early", rebalance_timeout_ms=60000, subscribed_topic_names=[TOPIC], topic_partitions=[]
+        )
+        answer = await peer.ask(
+            ConsumerGroupHeartbeatRequest,
+            ConsumerGroupHeartbeatResponse,
+            lambda _: request,
+            Deadline("heartbeat", 10_000),
+            max_version=0,
+        )
+        assert answer.error_code == 0
+        described = (await admin.describe_consumer_groups(["early"])).done["early"]
+        assert described.group_type == GroupType.CONSUMER
+        assert [each.upgraded for each in described.members] == [None]  # K1099-90
+        assert described.group_epoch is not None
+    compare(old, "--describe", "--group", "early", "--members", "--verbose")
+    assert "UPGRADED" not in ours(old, "--describe", "--group", "early", "--members", "--verbose").stdout
+
+
+COMMANDS = (
+    "--list",
+    "--list --state",
+    "--list --state Stable",
+    "--list --type",
+    "--list --type consumer",
+    "--describe --group empty",
+    "--describe --group live --members --verbose",
+    "--describe --group live --state",
+    "--describe --group missing",
+    "--describe --group empty --group other --offsets --verbose",
+    "--reset-offsets --group empty --topic orders --to-latest --dry-run",
+    "--reset-offsets --group empty --all-topics --to-earliest --dry-run",
+    "--delete-offsets --group missing --topic orders",
+    "--delete --group missing",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command(old: Old, command: str) -> None:
+    if old.version >= (2, 1):
+        compare(old, *command.split())
+        return
+    # The official tools of 4.3.1 don't support such brokers (KIP-896).
+    said = ours(old, *command.split())
+    assert said.returncode == 0
+    assert "Traceback" not in said.stderr
+
+
+def test_the_command_on_the_oldest(old: Old) -> None:
+    if old.version >= (2, 1):
+        pytest.skip("compared with the official tool instead")
+    assert set(ours(old, "--list").stdout.split()) >= {EMPTY, OTHER, LIVE}
+    assert "we need v2 or newer to request all topic partitions" in ours(old, "--describe", "--group", EMPTY).stdout
+    members = ours(old, "--describe", "--group", LIVE, "--members", "--verbose").stdout
+    assert "orders:0,1" in members
+    assert "The node does not support DELETE_GROUPS" in ours(old, "--delete", "--group", EMPTY).stdout
+
+
+def ours(old: Old, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = str(Path(sys.executable).with_name("kafka-consumer-groups"))
+    return subprocess.run(
+        [command, "--bootstrap-server", old.broker.bootstrap_servers, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+
+def compare(old: Old, *arguments: str) -> None:
+    """The official tool of 4.3.1 and ours say the same about this broker."""
+    theirs = run_tool("consumer-groups", "--bootstrap-server", old.broker.bootstrap_servers, *arguments)
+    own = ours(old, *arguments)
+    assert own.returncode == theirs.returncode
+    assert told(own.stdout) == told(theirs.stdout)
+    assert told(own.stderr) == told(theirs.stderr)
+
+
+def told(text: str) -> list[str]:
+    """What a person is told, in any order: without stack traces, log lines and Java's class names."""
+    lines = []
+    for line in text.splitlines():
+        if re.match(r"\s+at |\s+\.\.\. \d+ more|Caused by:|\[\d{4}-|(java|org)\.[\w.$]+(Exception|Error)", line):
+            continue
+        line = re.sub(r"(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error): ", "", line)
+        line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", line)
+        if line.strip():
+            lines.append(line.rstrip())
+    return sorted(lines)
