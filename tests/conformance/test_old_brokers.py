@@ -6,17 +6,15 @@ Where the official tools of 4.3.1 can talk to the broker, ours must print the sa
 from __future__ import annotations
 
 import asyncio
-import re
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.conformance.brokers import PROPERTIES, wait_for
 from tests.conformance.clients import CLIENTS, ConsumerOptions
 from tests.conformance.member import Member
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, java_command, run_tool
+from tests.conformance.official import compare, ours
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, java_command
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
@@ -37,6 +35,7 @@ from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Cons
 pytestmark = pytest.mark.conformance
 
 VERSIONS = ("0.10.1.1", "2.3.1", "2.8.2", "3.9.1", "4.0.0", "4.3.1")
+TOOL = "consumer-groups"
 TOPIC = "orders"
 EMPTY, OTHER, LIVE, MISSING = "empty", "other", "live", "missing"
 P0, P1 = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
@@ -195,8 +194,13 @@ async def test_a_group_of_the_early_consumer_protocol(old: Old) -> None:
         assert described.group_type == GroupType.CONSUMER
         assert [each.upgraded for each in described.members] == [None]  # K1099-90
         assert described.group_epoch is not None
-    compare(old, "--describe", "--group", "early", "--members", "--verbose")
-    assert "UPGRADED" not in ours(old, "--describe", "--group", "early", "--members", "--verbose").stdout
+    compare(TOOL, old.broker.bootstrap_servers, "--describe", "--group", "early", "--members", "--verbose")
+    assert (
+        "UPGRADED"
+        not in ours(
+            TOOL, old.broker.bootstrap_servers, "--describe", "--group", "early", "--members", "--verbose"
+        ).stdout
+    )
 
 
 COMMANDS = (
@@ -220,10 +224,10 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command(old: Old, command: str) -> None:
     if old.version >= (2, 1):
-        compare(old, *command.split())
+        compare(TOOL, old.broker.bootstrap_servers, *command.split())
         return
     # The official tools of 4.3.1 don't support such brokers (KIP-896).
-    said = ours(old, *command.split())
+    said = ours(TOOL, old.broker.bootstrap_servers, *command.split())
     assert said.returncode == 0
     assert "Traceback" not in said.stderr
 
@@ -231,40 +235,14 @@ def test_the_command(old: Old, command: str) -> None:
 def test_the_command_on_the_oldest(old: Old) -> None:
     if old.version >= (2, 1):
         pytest.skip("compared with the official tool instead")
-    assert set(ours(old, "--list").stdout.split()) >= {EMPTY, OTHER, LIVE}
-    assert "we need v2 or newer to request all topic partitions" in ours(old, "--describe", "--group", EMPTY).stdout
-    members = ours(old, "--describe", "--group", LIVE, "--members", "--verbose").stdout
-    assert "orders:0,1" in members
-    assert "The node does not support DELETE_GROUPS" in ours(old, "--delete", "--group", EMPTY).stdout
-
-
-def ours(old: Old, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = str(Path(sys.executable).with_name("kafka-consumer-groups"))
-    return subprocess.run(
-        [command, "--bootstrap-server", old.broker.bootstrap_servers, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=50,
+    assert set(ours(TOOL, old.broker.bootstrap_servers, "--list").stdout.split()) >= {EMPTY, OTHER, LIVE}
+    assert (
+        "we need v2 or newer to request all topic partitions"
+        in ours(TOOL, old.broker.bootstrap_servers, "--describe", "--group", EMPTY).stdout
     )
-
-
-def compare(old: Old, *arguments: str) -> None:
-    """The official tool of 4.3.1 and ours say the same about this broker."""
-    theirs = run_tool("consumer-groups", "--bootstrap-server", old.broker.bootstrap_servers, *arguments)
-    own = ours(old, *arguments)
-    assert own.returncode == theirs.returncode
-    assert told(own.stdout) == told(theirs.stdout)
-    assert told(own.stderr) == told(theirs.stderr)
-
-
-def told(text: str) -> list[str]:
-    """What a person is told, in any order: without stack traces, log lines and Java's class names."""
-    lines = []
-    for line in text.splitlines():
-        if re.match(r"\s+at |\s+\.\.\. \d+ more|Caused by:|\[\d{4}-|(java|org)\.[\w.$]+(Exception|Error)", line):
-            continue
-        line = re.sub(r"(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error): ", "", line)
-        line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", line)
-        if line.strip():
-            lines.append(line.rstrip())
-    return sorted(lines)
+    members = ours(TOOL, old.broker.bootstrap_servers, "--describe", "--group", LIVE, "--members", "--verbose").stdout
+    assert "orders:0,1" in members
+    assert (
+        "The node does not support DELETE_GROUPS"
+        in ours(TOOL, old.broker.bootstrap_servers, "--delete", "--group", EMPTY).stdout
+    )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.brokers import PROPERTIES
+from tests.conformance.official import compare
 from tests.unit.client.certificates import Certified, certified, trust_pkcs12
 from tools.apache_kafka import ApacheKafka
 
@@ -307,3 +308,47 @@ async def test_listing_ends_at_once_without_entering(secure: Secure) -> None:
         with pytest.raises(BrokersNotFound, match="Invalid username or password"):
             await admin.list_groups()
         await admin.close()
+
+
+PLAIN = {"security.protocol": "SASL_PLAINTEXT", **sasl("PLAIN")}
+WRONG = {**PLAIN, **sasl("PLAIN", "guess-secret")}
+COMMANDS = (
+    (PLAIN, "--list"),
+    (WRONG, "--list"),
+    (WRONG, "--list --state"),
+    (WRONG, "--describe --group g"),
+    (WRONG, "--delete --group g"),
+    (WRONG, "--delete-offsets --group g --topic orders"),
+    (WRONG, "--reset-offsets --group g --topic orders --to-earliest --execute"),
+    ({**PLAIN, "sasl.mechanism": "GSSAPI"}, "--list"),
+    ({**PLAIN, "sasl.jaas.config": "nonsense"}, "--list"),
+    ({"security.protocol": "SASL_PLAINTEXT", **sasl("SCRAM-SHA-256", "guess-secret")}, "--describe --group g --state"),
+    ({"security.protocol": "SSL", "ssl.truststore.location": "none.jks"}, "--list"),
+)
+
+
+@pytest.mark.parametrize(("properties", "command"), COMMANDS)
+def test_the_official_command_says_the_same(
+    secure: Secure, tmp_path: Path, properties: dict[str, str], command: str
+) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    compare("consumer-groups", secure.broker.address("SASL"), "--command-config", str(config), *command.split())
+
+
+async def test_bare_tokens_of_a_broker_before_1_0(
+    apache_jars: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jaas = tmp_path / "jaas.conf"
+    jaas.write_text(f'KafkaServer {{ {PACKAGE}.plain.PlainLoginModule required user_alice="alice-secret"; }};\n')
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.auth.login.config={jaas}")
+    # Its listeners are named by their protocols, and ZooKeeper must not be talked to with the same file.
+    properties = {"sasl.enabled.mechanisms": "PLAIN", "zookeeper.set.acl": "false"}
+    with ApacheKafka(properties, version="0.10.1.1", listeners={"SASL_PLAINTEXT": "SASL_PLAINTEXT"}) as broker:
+        address = broker.address("SASL_PLAINTEXT")
+        async with asyncio.timeout(20), Admin(address, properties=PLAIN) as admin:
+            assert not (await admin.list_groups()).failed
+        async with asyncio.timeout(10):
+            with pytest.raises(AuthenticationFailed, match="hung up, which is how old ones refuse"):
+                async with Admin(address, properties=WRONG):
+                    pass

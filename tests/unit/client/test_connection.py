@@ -245,7 +245,7 @@ async def test_unsupported_apis_are_named() -> None:
         peer = peer_of(broker)
         with pytest.raises(UnsupportedVersion) as caught:
             await ask_listing(peer)
-        assert "ListGroups with version in range [0,5]. The supported range is [7,9]." in str(caught.value)
+        assert "LIST_GROUPS with version in range [0,5]. The supported range is [7,9]." in str(caught.value)
         await peer.close()
 
 
