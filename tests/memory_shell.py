@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call, Meter, Parked, Record, Result
+from groupkeeper.coordinator.result import Call, Meter, Parked, Record, RegexLookup, Result
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.coordinator.timers import Arm, TimerKey
+from groupkeeper.coordinator.topics_image import TopicsChange, TopicsImage
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
 from groupkeeper.protocol.primitives import Message
@@ -62,24 +63,42 @@ class MemoryLog:
         return marker
 
     def compact(self, *, from_offset: int = 0, to_offset: int | None = None, keep_tombstones: bool = True) -> None:
-        """Drops every record of [from, to) that a later one of the same key replaces. Records of transactions and
-        markers stay, as they do in Kafka until the transaction is long over. Tombstones go too, unless kept, or unless
-        older records of their key may be before the range.
+        """What Kafka's log cleaner does with the records of [from, to), as far as no transaction is open: those of
+        aborted transactions go, and those that a later one of their key replaces. Tombstones go too, unless kept, or
+        unless older records of their key may be before the range. Markers stay.
         """
-        end = self.end_offset if to_offset is None else to_offset
-        plain = [entry for entry in self.entries if isinstance(entry, LogRecord) and entry.producer_id == NO_PRODUCER]
-        last_offset_by_key = {entry.key: entry.offset for entry in plain}
+        outcomes = self._transaction_outcomes()
+        open_offsets = [offset for offset, outcome in outcomes.items() if outcome is None]
+        end = min([self.end_offset if to_offset is None else to_offset, *open_offsets])
+        last_offset_by_key = {
+            entry.key: entry.offset
+            for entry in self.entries
+            if isinstance(entry, LogRecord) and entry.offset < end and outcomes.get(entry.offset) is not False
+        }
 
         def stays(entry: LogRecord | Marker) -> bool:
-            if isinstance(entry, Marker) or entry.producer_id != NO_PRODUCER:
+            if isinstance(entry, Marker) or not from_offset <= entry.offset < end:
                 return True
-            if not from_offset <= entry.offset < end:
-                return True
-            if last_offset_by_key[entry.key] != entry.offset:
+            if last_offset_by_key.get(entry.key) != entry.offset:
                 return False
             return keep_tombstones or from_offset > 0 or entry.value is not None
 
         self.entries = [entry for entry in self.entries if stays(entry)]
+
+    def _transaction_outcomes(self) -> dict[int, bool | None]:
+        """By offset of each record within a transaction: whether it was committed; None while it is open."""
+        outcomes: dict[int, bool | None] = {}
+        for entry in self.entries:
+            if isinstance(entry, LogRecord) and entry.producer_id != NO_PRODUCER:
+                ends = [
+                    marker.is_commit
+                    for marker in self.entries
+                    if isinstance(marker, Marker)
+                    and marker.producer_id == entry.producer_id
+                    and marker.offset > entry.offset
+                ]
+                outcomes[entry.offset] = ends[0] if ends else None
+        return outcomes
 
 
 def replayed(log: MemoryLog, settings: Settings) -> Coordinator:
@@ -128,6 +147,8 @@ class MemoryShell:
     marks: Counter[Meter] = field(default_factory=Counter)
     parked_calls: set[int] = field(default_factory=set)
     make_coordinator: Callable[[MemoryLog, Settings], Coordinator] = replayed
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    lookups: list[RegexLookup] = field(default_factory=list)
     coordinator: Coordinator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,7 +158,9 @@ class MemoryShell:
         """Starts over from the log; parked calls are forgotten without an answer."""
         self.deadlines.clear()
         self.parked_calls.clear()
+        self.lookups.clear()
         self.coordinator = self.make_coordinator(self.log, self.settings)
+        self.coordinator.apply(TopicsChange(self.topics))
         for result in self.coordinator.resume(self.now_ms):
             self.carry_out(result, None)
 
@@ -150,6 +173,17 @@ class MemoryShell:
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
         self.carry_out(self._compute(lambda: self.coordinator.remove_topics(topic_ids)), None)
+
+    def see_topics(self, image: TopicsImage) -> None:
+        """The topics of the cluster changed."""
+        self.topics = image
+        self.coordinator.apply(TopicsChange(image))
+
+    def resolve(self, topics_by_regex: Mapping[str, frozenset[str]] | None) -> None:
+        """Answers the oldest lookup of regular expressions."""
+        lookup = self.lookups.pop(0)
+        compute = partial(self.coordinator.regexes_resolved, lookup.group_id, topics_by_regex, self.now_ms)
+        self.carry_out(self._compute(compute), lookup)
 
     def next_deadline_ms(self) -> int | None:
         return min(self.deadlines.values(), default=None)
@@ -164,7 +198,7 @@ class MemoryShell:
             self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.now_ms)), timer)
         self.now_ms = max(self.now_ms, time_ms)
 
-    def carry_out(self, result: Result, cause: Call | TimerKey | None) -> None:
+    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | None) -> None:
         """The six steps."""
         error = self.refuse_append(result.records) if result.records else None
         if error is not None:
@@ -185,12 +219,13 @@ class MemoryShell:
                 self.deadlines.pop(timer.timer, None)
         for meter, count in result.marks:
             self.marks[meter] += count
+        self.lookups.extend(result.lookups)
         self._send(result, cause)
 
     def _compute(self, compute: Callable[[], Result]) -> Result:
         return self.around(self.coordinator, compute)
 
-    def _send(self, result: Result, cause: Call | TimerKey | None) -> None:
+    def _send(self, result: Result, cause: Call | TimerKey | RegexLookup | None) -> None:
         for released in result.released:
             assert released.call_id in self.parked_calls, f"call {released.call_id} is answered but was not parked"
             self.parked_calls.remove(released.call_id)

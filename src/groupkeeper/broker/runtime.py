@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from base64 import urlsafe_b64encode
 from logging import getLogger
 
+from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.broker.runtime_shard import Shard
+from groupkeeper.broker.runtime_topics import TopicsWatch, regex_trouble
+from groupkeeper.broker.storage_directory import random_uuid
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.result import Meter
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
 
 TYPE_CHECKING = False
@@ -45,6 +50,7 @@ class GroupRuntime:
         self.settings = coordinator_settings(broker.config)
         self._shards: list[Shard] = []
         self._loading: set[asyncio.Task[None]] = set()
+        self._topics = TopicsWatch(broker.topics, broker.now_ms)
 
     async def start(self) -> None:
         """Loads what the log holds. A long log goes on loading in the background; its groups answer 14 meanwhile."""
@@ -110,12 +116,17 @@ class GroupRuntime:
             shard = self.shard_of(group_id)
         except KafkaError as error:
             return refuse(request, error)
+        shard.see_topics(self._topics.image)
         return await shard.ask(
             request,
             call.api_version,
             client_id=call.client_id or "",
             client_host=call.client_host,
-            fresh_id=_random_uuid_text() if isinstance(request, JoinGroupRequest) else "",
+            fresh_id=_fresh_id(request),
+            regex_trouble=_regex_trouble(request),
+            may_describe=lambda topic: self._broker.authorizer.allows(
+                call, Operation.DESCRIBE, ResourceType.TOPIC, topic
+            ),
         )
 
     def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
@@ -129,16 +140,19 @@ class GroupRuntime:
     # --- partitions come and go
 
     def _topic_created(self, topic: Topic) -> None:
+        self._topics.forget()
         if topic.name == OFFSETS_TOPIC:
             self._start_shards(topic)
 
     def _topic_changed(self, topic: Topic) -> None:
+        self._topics.forget()
         if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self._shards):
             # Groups change their partition with the number of partitions: everything is found anew.
             self._unload()
             self._start_shards(topic)
 
     def _topic_deleted(self, topic: Topic) -> None:
+        self._topics.forget()
         if topic.name == OFFSETS_TOPIC:
             self._unload()
             return
@@ -149,6 +163,7 @@ class GroupRuntime:
         codec = self._broker.config.offsets_topic_compression_codec
         for log in topic.partitions:
             shard = Shard(log, self.settings, self._broker.now_ms, self.marks, codec)
+            shard.see_topics(self._topics.image)
             self._shards.append(shard)
             if log.log_end_offset == log.log_start_offset:
                 shard.begin()
@@ -173,7 +188,28 @@ def coordinator_settings(config: Config) -> Settings:
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_assignors=tuple(config.group_consumer_assignors),
+        group_consumer_migration_policy=config.group_consumer_migration_policy.lower(),
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
     )
+
+
+def _fresh_id(request: Message) -> str:
+    if isinstance(request, JoinGroupRequest):
+        return _random_uuid_text()
+    if isinstance(request, ConsumerGroupHeartbeatRequest) and not request.member_id:
+        return urlsafe_b64encode(random_uuid()).rstrip(b"=").decode()
+    return ""
+
+
+def _regex_trouble(request: Message) -> str | None:
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return regex_trouble(request.subscribed_topic_regex)
+    return None
 
 
 def _random_uuid_text() -> str:

@@ -7,10 +7,12 @@ from logging import getLogger
 
 from groupkeeper.broker.runtime_log import append_records, batches_of, load_records, map_log_error
 from groupkeeper.broker.runtime_timers import TimerTable
+from groupkeeper.broker.runtime_topics import match_topics
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.result import PARKED, Call
 from groupkeeper.coordinator.timers import Arm
+from groupkeeper.coordinator.topics_image import TopicsChange
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator
 
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.transaction_marker import Marker
-    from groupkeeper.coordinator.result import Meter, Result
+    from groupkeeper.coordinator.result import Meter, RegexLookup, Result
     from groupkeeper.coordinator.settings import Settings
     from groupkeeper.coordinator.timers import TimerKey
+    from groupkeeper.coordinator.topics_image import TopicsImage
     from groupkeeper.protocol.primitives import Message
 
 _log = getLogger("groupkeeper.broker")
@@ -90,18 +93,34 @@ class Shard:
         if self.is_loading:
             raise CoordinatorLoadInProgress
 
+    def see_topics(self, image: TopicsImage) -> None:
+        """Takes over the topics of the cluster as they are now."""
+        if image is not self.coordinator.state.topics:
+            self.coordinator.apply(TopicsChange(image))
+
     async def ask(
-        self, request: Message, version: int, *, client_id: str = "", client_host: str = "", fresh_id: str = ""
+        self,
+        request: Message,
+        version: int,
+        *,
+        client_id: str = "",
+        client_host: str = "",
+        fresh_id: str = "",
+        regex_trouble: str | None = None,
+        may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
-        """The answer to a request; waits while it is parked."""
+        """The answer to a request; waits while it is parked. `may_describe` tells which topics its caller may see."""
         try:
             self.require_active()
         except KafkaError as error:
             return refuse(request, error)
         self._last_call_id += 1
-        call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id)
+        call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
         now_ms = self._now_ms()
-        response = self._settle(self.coordinator.handle(call, now_ms), call, now_ms)
+        result = self.coordinator.handle(call, now_ms)
+        response = self._settle(result, call, now_ms)
+        for lookup in result.lookups:
+            asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
         if response is not None:
             return response
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -110,6 +129,13 @@ class Shard:
             return await answer
         finally:
             self._parked.pop(call.call_id, None)
+
+    def _look_up(self, lookup: RegexLookup, may_describe: Callable[[str], bool]) -> None:
+        if self.failure is not None:
+            return
+        now_ms = self._now_ms()
+        matched = match_topics(lookup.regexes, self.coordinator.state.topics.topics, may_describe)
+        self._settle(self.coordinator.regexes_resolved(lookup.group_id, matched, now_ms), lookup, now_ms)
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
         """Topics were deleted, by name with their id: drops their offsets (GO-76)."""
@@ -132,7 +158,7 @@ class Shard:
         now_ms = self._now_ms()
         self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
 
-    def _settle(self, result: Result, cause: Call | TimerKey | None, now_ms: int) -> Message | None:
+    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | None, now_ms: int) -> Message | None:
         """Makes a result happen; returns the answer for its caller, None when it is parked or nobody asked."""
         try:
             for batch in batches_of(result):

@@ -90,7 +90,7 @@ def execute(options: Options) -> None:
 
 def regex_verdict(pattern: str) -> str:
     """What --validate-regex says of a pattern (K122-81)."""
-    from groupkeeper.operations.re2_syntax import BadPattern, check_pattern
+    from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
 
     try:
         check_pattern(pattern)

@@ -9,16 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from groupkeeper.coordinator import classic_membership, offset_expiry, offsets, offsets_transactional, views
-from groupkeeper.coordinator.classic_group import Syncing
-from groupkeeper.coordinator.classic_join import join
+from groupkeeper.coordinator import (
+    classic_membership,
+    consumer_describe,
+    consumer_membership,
+    consumer_regex,
+    offset_expiry,
+    offsets,
+    offsets_transactional,
+    views,
+)
+from groupkeeper.coordinator.classic_group import ClassicGroup, Syncing
+from groupkeeper.coordinator.consumer_group import ConsumerGroup
+from groupkeeper.coordinator.consumer_heartbeat import heartbeat
+from groupkeeper.coordinator.consumer_membership import join
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.result import Call, Record, Released, Result, SoftChange
+from groupkeeper.coordinator.result import Call, Record, RegexLookup, Released, Result, SoftChange
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.coordinator.state import State, StateView
-from groupkeeper.coordinator.timers import JoinPhase, MemberSession, OffsetExpiration, SyncPhase, TimerKey
+from groupkeeper.coordinator.timers import (
+    ConsumerTimer,
+    JoinPhase,
+    MemberSession,
+    OffsetExpiration,
+    SyncPhase,
+    TimerKey,
+)
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -61,6 +80,8 @@ class Coordinator:
         match call.request:
             case HeartbeatRequest() as request:
                 return classic_membership.heartbeat(state, request)
+            case ConsumerGroupHeartbeatRequest() as request:
+                return heartbeat(state, settings, call, request, now_ms)
             case OffsetCommitRequest() as request:
                 return offsets.commit(state, settings, call, request, now_ms)
             case OffsetFetchRequest() as request:
@@ -85,7 +106,7 @@ class Coordinator:
             case DescribeGroupsRequest() as request:
                 return views.describe_groups(self._state, call, request)
             case ConsumerGroupDescribeRequest() as request:
-                return views.describe_consumer_groups(self._state, request)
+                return consumer_describe.describe_consumer_groups(self._state, self._settings, request)
             case ShareGroupDescribeRequest() as request:
                 return views.describe_share_groups(self._state, request)
             case DeleteGroupsRequest() as request:
@@ -96,6 +117,8 @@ class Coordinator:
         """A timer ran out. One that lost its meaning meanwhile gives an empty result."""
         if isinstance(timer, OffsetExpiration):
             return offset_expiry.expire_offsets(self._state, self._settings, now_ms)
+        if isinstance(timer, ConsumerTimer):
+            return consumer_membership.timer_expired(self._state, self._settings, timer, now_ms)
         group = self._state.classic_group(timer.group_id)
         if group is None:
             return Result()
@@ -111,23 +134,43 @@ class Coordinator:
         """What to do once the log is replayed: sessions and the expiration pass start afresh (GP-04)."""
         yield Result(timers=(offset_expiry.next_pass(self._settings),))
         for group in list(self._state.groups.values()):
-            yield from classic_membership.resume_group(group, self._settings, now_ms)
+            if isinstance(group, ClassicGroup):
+                yield from classic_membership.resume_group(group, self._settings, now_ms)
+            else:
+                yield consumer_membership.resume_group(group, self._settings)
+
+    def regexes_resolved(
+        self, group_id: str, topics_by_regex: Mapping[str, frozenset[str]] | None, now_ms: int
+    ) -> Result:
+        """What the regular expressions of a `RegexLookup` match; None when it couldn't be found out (GN-20)."""
+        group = self._state.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return Result()
+        return consumer_regex.regexes_resolved(group, self._settings, self._state.topics, topics_by_regex, now_ms)
+
+    def _lookup_failed(self, group_id: str) -> Result:
+        group = self._state.groups.get(group_id)
+        return consumer_regex.lookup_failed(group) if isinstance(group, ConsumerGroup) else Result()
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
         """Topics were deleted, given by name with their id: their offsets go too (GO-76)."""
         return offset_expiry.remove_topics(self._state, topic_ids)
 
-    def append_failed(self, cause: Call | TimerKey | None, error: KafkaError, now_ms: int) -> Result:
+    def append_failed(self, cause: Call | TimerKey | RegexLookup | None, error: KafkaError, now_ms: int) -> Result:
         """The records of an operation are not in the log, so nothing of it has happened; what happens instead.
 
-        `cause` is the call or timer of the operation, None for one without. `error` is the answer for clients (GW-08
-        applied).
+        `cause` is the call, timer or lookup of the operation, None for one without. `error` is the answer for clients
+        (GW-08 applied).
         """
         if cause is None:
             return Result()
+        if isinstance(cause, RegexLookup):
+            return self._lookup_failed(cause.group_id)
         if not isinstance(cause, Call):
             if isinstance(cause, OffsetExpiration):
                 return Result(timers=(offset_expiry.next_pass(self._settings),))
+            if isinstance(cause, ConsumerTimer):
+                return Result(timers=(consumer_membership.retry_timer(cause),))
             return Result(timers=(classic_membership.retry_timer(cause),))
         if isinstance(cause.request, SyncGroupRequest):
             group = self._state.classic_group(cause.request.group_id)
@@ -139,7 +182,7 @@ class Coordinator:
         """The partition moves away: everything parked is answered NOT_COORDINATOR (GC-28, GP-05)."""
         released: list[Released] = []
         for group in self._state.groups.values():
-            rebalance = group.soft.rebalance
+            rebalance = group.soft.rebalance if isinstance(group, ClassicGroup) else None
             if rebalance is None:
                 continue
             answer = (

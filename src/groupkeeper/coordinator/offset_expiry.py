@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from groupkeeper.coordinator.classic_group import ClassicGroup
 from groupkeeper.coordinator.classic_record import group_tombstone
+from groupkeeper.coordinator.consumer_group import ConsumerGroup
+from groupkeeper.coordinator.consumer_records import group_tombstones
 from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.offset_store import CommittedOffset
 from groupkeeper.coordinator.result import Meter, Record, Result
 from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.state import Group, StateView
 from groupkeeper.coordinator.timers import Arm, OffsetExpiration
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.offsets_topic import Tombstone
@@ -33,7 +34,7 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
             group.group_id
         )
         if is_bare and group.state is GroupState.EMPTY:
-            records.append(group_tombstone(group.group_id))
+            records.extend(removal_of(group))
     return Result(
         records=tuple(records),
         is_atomic=False,
@@ -42,12 +43,17 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
     )
 
 
+def removal_of(group: Group) -> list[Record]:
+    """The records that remove a group itself, whatever its type."""
+    return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]
+
+
 def next_pass(settings: Settings) -> Arm:
     """The timer of the next pass."""
     return Arm(OffsetExpiration(), settings.offsets_retention_check_interval_ms)
 
 
-def _expired_offsets(state: StateView, group: ClassicGroup, settings: Settings, now_ms: int) -> list[Tombstone]:
+def _expired_offsets(state: StateView, group: Group, settings: Settings, now_ms: int) -> list[Tombstone]:
     base_time = _base_time(group)
     if base_time is None:
         return []
@@ -61,8 +67,10 @@ def _expired_offsets(state: StateView, group: ClassicGroup, settings: Settings, 
     ]
 
 
-def _base_time(group: ClassicGroup) -> BaseTime | None:
+def _base_time(group: Group) -> BaseTime | None:
     """The table of GO-71; None when the group's offsets don't expire now."""
+    if isinstance(group, ConsumerGroup):
+        return _commit_time
     roster = group.roster
     if roster.protocol_type is None:
         return _commit_time

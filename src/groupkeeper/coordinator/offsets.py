@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from groupkeeper.coordinator.classic_checks import check_generation, check_member
 from groupkeeper.coordinator.classic_group import ClassicGroup
+from groupkeeper.coordinator.consumer_group import ConsumerGroup
+from groupkeeper.coordinator.consumer_offsets import check_consumer_commit, check_consumer_fetch
 from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.offset_store import CommittedOffset
 from groupkeeper.coordinator.result import Call, Meter, Record, Result
 from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.state import Group, StateView
 from groupkeeper.coordinator.timers import Arm, MemberSession
 from groupkeeper.protocol.errors import (
     NONE,
@@ -80,7 +82,10 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
 def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
     """Refuses what the group may not commit (GO-03, GO-04); returns the renewal of the member's session (GO-05)."""
     generation = request.generation_id_or_member_epoch
-    group = state.classic_group(request.group_id)
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        check_consumer_commit(group, state.topics, call.version, request)
+        return ()
     if group is None:
         if generation < 0:
             return ()
@@ -132,6 +137,10 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
     """
     groups = []
     for group in request.groups:
+        error = check_consumer_fetch(state.groups.get(group.group_id), group)
+        if error is not None:
+            groups.append(OffsetFetchResponseGroup(group.group_id, error_code=error.code))
+            continue
         if group.topics is None:
             topics = _fetch_all(state, group.group_id, request.require_stable)
         else:
@@ -188,11 +197,11 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     """Removes committed offsets of topics that the group does not use (KIP-496)."""
     if not request.group_id:
         raise InvalidGroupId
-    group = state.classic_group(request.group_id)
+    group = state.groups.get(request.group_id)
     if group is None:
         raise GroupIdNotFound
-    if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():
-        raise NonEmptyGroup
+    if isinstance(group, ClassicGroup):
+        _check_delete(group)
     records: list[Record] = []
     topics = [_delete_topic(state, group, topic, records) for topic in request.topics]
     deleted = sum(
@@ -207,8 +216,13 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     )
 
 
+def _check_delete(group: ClassicGroup) -> None:
+    if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():
+        raise NonEmptyGroup
+
+
 def _delete_topic(
-    state: StateView, group: ClassicGroup, topic: OffsetDeleteRequestTopic, records: list[Record]
+    state: StateView, group: Group, topic: OffsetDeleteRequestTopic, records: list[Record]
 ) -> OffsetDeleteResponseTopic:
     is_in_use = group.is_subscribed_to(topic.name)
     partitions = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.classic_checks import check_generation, check_member
+from groupkeeper.coordinator.consumer_group import ConsumerGroup
+from groupkeeper.coordinator.consumer_offsets import check_consumer_transaction
 from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.offsets import is_too_large
 from groupkeeper.coordinator.result import Call, Meter, ProducerEpoch, Record, Result
@@ -57,7 +59,10 @@ def _check(state: StateView, request: TxnOffsetCommitRequest) -> None:
     """
     if not request.group_id:
         raise InvalidGroupId
-    group = state.classic_group(request.group_id)
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        check_consumer_transaction(group, state.topics, request)
+        return
     if group is None:
         if request.generation_id < 0:
             return

@@ -10,6 +10,8 @@ from groupkeeper.protocol.messages import (
     share_group_describe_response,
 )
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -61,6 +63,9 @@ def refuse(request: Message, error: KafkaError) -> Message:
             return OffsetFetchResponse(groups=groups)
         case TxnOffsetCommitRequest():
             return refuse_transactional_commit(request, error)
+        case ConsumerGroupHeartbeatRequest():
+            message = error.message if error.message != error.text else None
+            return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message)
         case OffsetDeleteRequest():
             return OffsetDeleteResponse(error_code=error.code)
         case _:

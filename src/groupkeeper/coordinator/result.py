@@ -12,6 +12,8 @@ steps with every result, in this order, without running another operation of the
 5. count `marks`;
 6. send `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has
    succeeded.
+
+What `lookups` ask for is found out afterwards, in the shell's own time, and is another operation.
 """
 
 from __future__ import annotations
@@ -21,14 +23,16 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.classic_group import ClassicChange
+from groupkeeper.coordinator.consumer_group import ConsumerChange
 from groupkeeper.coordinator.timers import Arm, Disarm
+from groupkeeper.coordinator.topics_image import TopicsChange
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
 Record: TypeAlias = Entry | Tombstone
 """One record of `__consumer_offsets`."""
 
-SoftChange: TypeAlias = ClassicChange
+SoftChange: TypeAlias = ClassicChange | ConsumerChange | TopicsChange
 """A change of what is not in the log and does not survive a restart; one type per group type that has such state."""
 
 
@@ -46,6 +50,7 @@ class Meter(Enum):
     OFFSET_EXPIRATION = "offset-expiration"
     OFFSET_DELETION = "offset-deletion"
     GROUP_COMPLETED_REBALANCE = "group-completed-rebalance"
+    CONSUMER_GROUP_REBALANCE = "consumer-group-rebalance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,9 @@ class Call:
     client_id: str = ""
     client_host: str = ""
     fresh_id: str = ""
-    """Random and unique text from which a new member id may be made (GC-04); only JoinGroup uses it."""
+    """Random and unique text from which a new member id may be made (GC-04, GN-04); only requests to join use it."""
+    regex_trouble: str | None = None
+    """Why the request's regular expression is not valid, in the words of who knows its syntax; None when it is."""
 
 
 class Parked(Enum):
@@ -80,6 +87,18 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class RegexLookup:
+    """Find the topics that regular expressions match, and hand them to `Coordinator.regexes_resolved` (GN-20).
+
+    Only topics count that the caller of `call_id` may describe.
+    """
+
+    group_id: str
+    regexes: frozenset[str]
+    call_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """The outcome of one operation; see the module's text for what to do with it."""
 
@@ -94,3 +113,4 @@ class Result:
     released: tuple[Released, ...] = ()
     timers: tuple[Arm | Disarm, ...] = ()
     marks: tuple[tuple[Meter, int], ...] = ()
+    lookups: tuple[RegexLookup, ...] = ()

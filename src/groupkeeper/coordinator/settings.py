@@ -20,3 +20,12 @@ class Settings:
     new_member_join_timeout_ms: int = 300_000
     """How long the parked JoinGroup of a member without heartbeats is believed in (GC-19); not configurable in Kafka.
     """
+
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """The first is the default (GF-03)."""
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: int = 600_000

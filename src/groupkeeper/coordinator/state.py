@@ -12,15 +12,19 @@ from typing import Protocol, TypeAlias
 
 from groupkeeper.coordinator.classic_group import ClassicChange, ClassicGroup
 from groupkeeper.coordinator.classic_record import read_roster
+from groupkeeper.coordinator.consumer_group import ConsumerChange, ConsumerGroup
+from groupkeeper.coordinator.consumer_replay import CONSUMER_GROUP_KEYS, ConsumerGroupKey, replay
 from groupkeeper.coordinator.offset_store import OffsetStore, OffsetView
 from groupkeeper.coordinator.result import Record, SoftChange
+from groupkeeper.coordinator.topics_image import TopicsChange, TopicsImage
+from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 
-Group: TypeAlias = ClassicGroup
+Group: TypeAlias = ClassicGroup | ConsumerGroup
 """A group of any type; later types join this union."""
 
 
@@ -33,8 +37,12 @@ class StateView(Protocol):
     @property
     def offsets(self) -> OffsetView: ...
 
+    @property
+    def topics(self) -> TopicsImage:
+        """The topics of the cluster as the shell last told them."""
+
     def classic_group(self, group_id: str) -> ClassicGroup | None:
-        """The classic or simple group of that id; None when there is no group."""
+        """The classic or simple group of that id; None when there is none, or one of another type."""
 
 
 class State:
@@ -43,6 +51,7 @@ class State:
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
         self._offsets = OffsetStore()
+        self._topics = TopicsImage()
 
     @property
     def groups(self) -> Mapping[str, Group]:
@@ -52,8 +61,13 @@ class State:
     def offsets(self) -> OffsetStore:
         return self._offsets
 
+    @property
+    def topics(self) -> TopicsImage:
+        return self._topics
+
     def classic_group(self, group_id: str) -> ClassicGroup | None:
-        return self._groups.get(group_id)
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
         """Makes a record of the log part of the state. Records of key types that have no meaning here are passed over
@@ -64,6 +78,8 @@ class State:
             self._replay_offset(record, key, log_offset, producer_id)
         elif isinstance(key, GroupMetadataKey):
             self._replay_classic_group(record, key.group)
+        elif isinstance(key, CONSUMER_GROUP_KEYS):
+            self._replay_consumer_group(record, key)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """A transaction marker: what the producer left pending becomes committed or is dropped (GO-23, GR-07)."""
@@ -74,15 +90,33 @@ class State:
         match change:
             case ClassicChange(group_id, soft):
                 group = self._groups.get(group_id)
-                if group is not None:
+                if isinstance(group, ClassicGroup):
                     self._groups[group_id] = replace(group, soft=soft)
+            case ConsumerChange(group_id, consumer_soft):
+                consumer_group = self._groups.get(group_id)
+                if isinstance(consumer_group, ConsumerGroup):
+                    consumer_group.soft = consumer_soft
+            case TopicsChange(image):
+                self._topics = image
 
     def _replay_classic_group(self, record: Record, group_id: str) -> None:
         if isinstance(record, Tombstone):
-            self._groups.pop(group_id, None)
+            if isinstance(self._groups.get(group_id), ClassicGroup):
+                del self._groups[group_id]
             return
         assert isinstance(record.value, GroupMetadataValue)
         self._groups[group_id] = ClassicGroup(group_id, read_roster(record.value))
+
+    def _replay_consumer_group(self, record: Record, key: ConsumerGroupKey) -> None:
+        group = self._groups.get(key.group_id)
+        if not isinstance(group, ConsumerGroup):
+            if isinstance(record, Tombstone):
+                return
+            # It may take the place of a simple group that offsets alone have made (GR-05).
+            group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
+        replay(group, record)
+        if isinstance(record, Tombstone) and isinstance(key, ConsumerGroupMetadataKey):
+            del self._groups[key.group_id]
 
     def _replay_offset(self, record: Record, key: OffsetCommitKey, log_offset: int, producer_id: int) -> None:
         if isinstance(record, Entry):

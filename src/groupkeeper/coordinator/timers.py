@@ -39,7 +39,40 @@ class OffsetExpiration:
     """The next pass over all groups that removes expired offsets and groups without any (GO-70)."""
 
 
-TimerKey: TypeAlias = MemberSession | JoinPhase | SyncPhase | OffsetExpiration
+@dataclass(frozen=True, slots=True)
+class ConsumerSession:
+    """A member of a consumer group was not heard of for the session timeout (GN-15)."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """A member of a consumer group did not give back partitions within its rebalance timeout (GN-15)."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicRejoin:
+    """A member of a consumer group that speaks the classic protocol was told to rejoin and did not (GM-06)."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicResync:
+    """A member of a consumer group that speaks the classic protocol joined and did not sync (GM-06)."""
+
+    group_id: str
+    member_id: str
+
+
+ConsumerTimer: TypeAlias = ConsumerSession | Revocation | ClassicRejoin | ClassicResync
+TimerKey: TypeAlias = MemberSession | JoinPhase | SyncPhase | OffsetExpiration | ConsumerTimer
 
 
 @dataclass(frozen=True, slots=True)

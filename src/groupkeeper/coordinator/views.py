@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.classic_group import ClassicGroup, Member
+from groupkeeper.coordinator.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member
 from groupkeeper.coordinator.classic_record import group_tombstone
+from groupkeeper.coordinator.consumer_group import ConsumerGroup
+from groupkeeper.coordinator.consumer_records import group_tombstones
 from groupkeeper.coordinator.group_state import GroupState, GroupType
 from groupkeeper.coordinator.offsets import all_offset_tombstones
-from groupkeeper.coordinator.refusals import consumer_describe_failure, describe_failure, share_describe_failure
+from groupkeeper.coordinator.refusals import describe_failure, share_describe_failure
 from groupkeeper.coordinator.result import Call, Record, Result
-from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.state import Group, StateView
 from groupkeeper.coordinator.timers import Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, InvalidGroupId, NonEmptyGroup
-from groupkeeper.protocol.messages import consumer_group_describe_response, share_group_describe_response
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages import share_group_describe_response
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -32,10 +33,7 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none (K518-10 … K518-13)."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    listed = (
-        ListedGroup(group.group_id, group.roster.protocol_type or "", group.state.value, GroupType.CLASSIC.value)
-        for group in state.groups.values()
-    )
+    listed = (_list(group) for group in state.groups.values())
     return Result(
         ListGroupsResponse(
             groups=[
@@ -45,6 +43,12 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
             ]
         )
     )
+
+
+def _list(group: Group) -> ListedGroup:
+    if isinstance(group, ConsumerGroup):
+        return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state.value, GroupType.CONSUMER.value)
+    return ListedGroup(group.group_id, group.roster.protocol_type or "", group.state.value, GroupType.CLASSIC.value)
 
 
 def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest) -> Result:
@@ -58,7 +62,8 @@ def _describe(state: StateView, version: int, group_id: str) -> DescribedGroup:
     group = state.classic_group(group_id)
     if group is None:
         if version >= FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND:
-            return describe_failure(group_id, GroupIdNotFound(f"Group {group_id} not found."), GroupState.DEAD)
+            trouble = "is not a classic group" if group_id in state.groups else "not found"
+            return describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."), GroupState.DEAD)
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     is_stable = group.state is GroupState.STABLE
     protocol_name = group.roster.protocol_name if is_stable else None
@@ -83,19 +88,6 @@ def _describe_member(member: Member, protocol_name: str | None) -> DescribedGrou
     )
 
 
-def describe_consumer_groups(state: StateView, request: ConsumerGroupDescribeRequest) -> Result:
-    """Groups of the consumer protocol; classic ones are not among them (K1099-14, K1099-15)."""
-    groups = []
-    for group_id in request.group_ids:
-        if not group_id:
-            groups.append(consumer_describe_failure("", InvalidGroupId()))
-            continue
-        is_known = group_id in state.groups
-        message = f"Group {group_id} is not a consumer group." if is_known else f"Group {group_id} not found."
-        groups.append(consumer_describe_failure(group_id, GroupIdNotFound(message)))
-    return Result(consumer_group_describe_response.ConsumerGroupDescribeResponse(groups=groups))
-
-
 def describe_share_groups(state: StateView, request: ShareGroupDescribeRequest) -> Result:
     """Share groups; classic ones are not among them, and their describer asks here first to tell the types apart."""
     groups = []
@@ -112,7 +104,7 @@ def delete_groups(state: StateView, request: DeleteGroupsRequest) -> Result:
     timers: list[Disarm] = []
     results = []
     for group_id in request.groups_names:
-        group = state.classic_group(group_id)
+        group = state.groups.get(group_id)
         error_code = NONE
         if group is None:
             error_code = GroupIdNotFound.code
@@ -120,8 +112,11 @@ def delete_groups(state: StateView, request: DeleteGroupsRequest) -> Result:
             error_code = NonEmptyGroup.code
         else:
             records.extend(all_offset_tombstones(state, group_id))
-            records.append(group_tombstone(group_id))
-            timers.extend(Disarm(timer) for timer in timers_of(group))
+            if isinstance(group, ConsumerGroup):
+                records.extend(group_tombstones(group))
+            else:
+                records.append(group_tombstone(group_id))
+                timers.extend(Disarm(timer) for timer in timers_of(group))
         results.append(DeletableGroupResult(group_id, error_code))
     return Result(DeleteGroupsResponse(results=results), records=tuple(records), timers=tuple(timers))
 

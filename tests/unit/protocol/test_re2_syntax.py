@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.operations.re2_syntax import BadPattern, check_pattern
+from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
 
 VALID = r"""
 orders.*  a|b  |  ()  (?:a)  (?P<n>a)(?P<m>b)  (?<n>a)  a{2}  a{2,}  a{2,1000}  a{,2}  a{2  a{02}  {  x{y}

@@ -1,0 +1,15 @@
+"""Server-side assignors: who of a group reads which partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from groupkeeper.coordinator.assignors import range as range_assignor
+from groupkeeper.coordinator.assignors import uniform as uniform_assignor
+from groupkeeper.coordinator.assignors.spec import GroupSpec, TargetAssignment
+
+ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, TargetAssignment]]] = {
+    "uniform": uniform_assignor.assign,
+    "range": range_assignor.assign,
+}
+"""Assignors by the name that members ask for."""

@@ -1,0 +1,29 @@
+"""What an assignor is given and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+TargetAssignment: TypeAlias = Mapping[bytes, frozenset[int]]
+"""Partitions by topic id; no topic has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    """A member: the existing topics it subscribes to, by id, and the partitions it is to have until now."""
+
+    topic_ids: frozenset[bytes]
+    target: TargetAssignment = field(default_factory=dict)
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group to assign: members by id, and the number of partitions of each subscribed topic that exists."""
+
+    members: Mapping[str, MemberSpec]
+    partition_counts: Mapping[bytes, int]
+    is_homogeneous: bool
+    """Whether all members subscribe to the same topics (GN-24)."""

@@ -1,0 +1,158 @@
+"""The uniform assignor: everybody gets as many partitions as the others, and keeps what it has (GN-22).
+
+Equal input gives equal output: members and topics are walked in the order of their ids.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TypeAlias
+
+from groupkeeper.coordinator.assignors.spec import GroupSpec, TargetAssignment
+
+_Partition: TypeAlias = tuple[bytes, int]
+
+
+def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
+    """The target assignment of every member, by member id."""
+    if not spec.members:
+        return {}
+    return _assign_alike(spec) if spec.is_homogeneous else _Balance(spec).assign()
+
+
+def _still_valid(spec: GroupSpec, member_id: str, taken: set[_Partition]) -> list[_Partition]:
+    """What a member has of topics that it subscribes to and that still have the partition, each for one member only."""
+    member = spec.members[member_id]
+    kept = []
+    for topic_id in sorted(member.target):
+        count = spec.partition_counts.get(topic_id, 0) if topic_id in member.topic_ids else 0
+        for partition in sorted(member.target[topic_id]):
+            if partition < count and (topic_id, partition) not in taken:
+                taken.add((topic_id, partition))
+                kept.append((topic_id, partition))
+    return kept
+
+
+def _free(spec: GroupSpec, taken: set[_Partition], topic_ids: Iterable[bytes]) -> list[_Partition]:
+    return [
+        (topic_id, partition)
+        for topic_id in topic_ids
+        for partition in range(spec.partition_counts[topic_id])
+        if (topic_id, partition) not in taken
+    ]
+
+
+def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
+    """All members want the same topics: sizes differ by at most one, and no more moves than that takes."""
+    total = sum(spec.partition_counts.values())
+    quota, extras = divmod(total, len(spec.members))
+    taken: set[_Partition] = set()
+    kept: dict[str, list[_Partition]] = {}
+    for member_id in sorted(spec.members):
+        own = _still_valid(spec, member_id, taken)
+        size = min(len(own), quota)
+        if len(own) > quota and extras:
+            extras -= 1
+            size += 1
+        taken.difference_update(own[size:])
+        kept[member_id] = own[:size]
+    free = deque(_free(spec, taken, sorted(spec.partition_counts)))
+    for own in kept.values():
+        while len(own) < quota:
+            own.append(free.popleft())
+    for own in kept.values():
+        if not free:
+            break
+        if len(own) == quota:
+            own.append(free.popleft())
+    return {member_id: _by_topic(own) for member_id, own in kept.items()}
+
+
+def _by_topic(partitions: Iterable[_Partition]) -> dict[bytes, frozenset[int]]:
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, partition in partitions:
+        by_topic.setdefault(topic_id, []).append(partition)
+    return {topic_id: frozenset(numbers) for topic_id, numbers in by_topic.items()}
+
+
+class _Balance:
+    """Members want different topics. Starts from what they keep, hands out what is free to the least loaded, then moves
+    partitions of one topic from a member to another that has at least two less, until no topic allows such a move.
+
+    Every move makes the sum of squared loads smaller, so it ends.
+    """
+
+    def __init__(self, spec: GroupSpec) -> None:
+        self._spec = spec
+        self._subscribers: dict[bytes, list[str]] = {topic_id: [] for topic_id in spec.partition_counts}
+        self._owned: dict[str, dict[bytes, list[int]]] = {}
+        self._load: dict[str, int] = {}
+        taken: set[_Partition] = set()
+        for member_id in sorted(spec.members):
+            for topic_id in spec.members[member_id].topic_ids:
+                if topic_id in self._subscribers:
+                    self._subscribers[topic_id].append(member_id)
+            own = _still_valid(spec, member_id, taken)
+            self._load[member_id] = len(own)
+            self._owned[member_id] = {topic_id: sorted(some) for topic_id, some in _by_topic(own).items()}
+        self._taken = taken
+
+    def assign(self) -> dict[str, TargetAssignment]:
+        # Topics with few subscribers first: their partitions have nowhere else to go.
+        order = sorted(
+            (topic_id for topic_id, members in self._subscribers.items() if members),
+            key=lambda topic_id: (len(self._subscribers[topic_id]), topic_id),
+        )
+        for topic_id in order:
+            self._hand_out(topic_id)
+        unsettled = True
+        while unsettled:
+            unsettled = False
+            for topic_id in order:
+                unsettled |= self._even_out(topic_id)
+        return {
+            member_id: {topic_id: frozenset(some) for topic_id, some in owned.items() if some}
+            for member_id, owned in self._owned.items()
+        }
+
+    def _hand_out(self, topic_id: bytes) -> None:
+        free = _free(self._spec, self._taken, (topic_id,))
+        if not free:
+            return
+        by_load = [(self._load[member_id], member_id) for member_id in self._subscribers[topic_id]]
+        heapify(by_load)
+        for _, partition in free:
+            load, member_id = by_load[0]
+            self._owned[member_id].setdefault(topic_id, []).append(partition)
+            self._load[member_id] = load + 1
+            heapreplace(by_load, (load + 1, member_id))
+
+    def _even_out(self, topic_id: bytes) -> bool:
+        """Moves partitions of one topic while that helps; returns whether any was moved."""
+        members = self._subscribers[topic_id]
+        givers = [(-self._load[member_id], member_id) for member_id in members if self._owned[member_id].get(topic_id)]
+        if not givers or -min(givers)[0] - min(self._load[member_id] for member_id in members) < 2:
+            return False
+        takers = [(self._load[member_id], member_id) for member_id in members]
+        heapify(givers)
+        heapify(takers)
+        while givers and -givers[0][0] - takers[0][0] > 1:
+            giver_load, giver_id = -givers[0][0], givers[0][1]
+            taker_load, taker_id = takers[0]
+            partition = self._owned[giver_id][topic_id].pop()
+            self._owned[taker_id].setdefault(topic_id, []).append(partition)
+            self._load[giver_id], self._load[taker_id] = giver_load - 1, taker_load + 1
+            heapreplace(takers, (taker_load + 1, taker_id))
+            if self._owned[giver_id][topic_id]:
+                heapreplace(givers, (1 - giver_load, giver_id))
+            else:
+                heappop(givers)
+            heappush(takers, (giver_load - 1, giver_id))
+            self._drop_stale(takers)
+        return True
+
+    def _drop_stale(self, takers: list[tuple[int, str]]) -> None:
+        while takers[0][0] != self._load[takers[0][1]]:
+            heappop(takers)

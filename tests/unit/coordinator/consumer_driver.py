@@ -1,0 +1,145 @@
+"""A coordinator with topics, and members of consumer groups that send heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from tests.memory_shell import MemoryShell, Observer
+
+from groupkeeper.coordinator.consumer_group import ConsumerGroup
+from groupkeeper.coordinator.result import Call, Record
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.topics_image import TopicShape, TopicsImage
+from groupkeeper.protocol.errors import NONE
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.primitives import Message
+
+GROUP = "g"
+M = TypeVar("M", bound=Message)
+Owned = Mapping[str, Iterable[int]]
+
+
+def topic_id(name: str) -> bytes:
+    return name.encode().ljust(16, b"\0")
+
+
+def topics_image(counts: Mapping[str, int], version: int = 1) -> TopicsImage:
+    return TopicsImage(version, version, {name: TopicShape(name, topic_id(name), n) for name, n in counts.items()})
+
+
+class Cluster:
+    """One coordinator; `records` are those of the latest call."""
+
+    def __init__(self, topics: Mapping[str, int], settings: Settings | None = None) -> None:
+        self.answers: list[Message] = []
+        self.records: list[Record] = []
+        observer = Observer(appended=self.records.append, answered=lambda call_id, answer: self.answers.append(answer))
+        settings = settings or Settings(group_consumer_assignment_interval_ms=0)
+        self.shell = MemoryShell(settings, observer=observer, topics=topics_image(topics))
+        self._last_call_id = 0
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.shell.coordinator.state.groups[GROUP]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def set_topics(self, topics: Mapping[str, int]) -> None:
+        self.shell.see_topics(topics_image(topics, self.shell.topics.version + 1))
+
+    def wait(self, ms: int) -> None:
+        self.records.clear()
+        self.shell.advance_to(self.shell.now_ms + ms)
+
+    def ask(self, request: Message, answer_class: type[M], *, version: int = 1, regex_trouble: str | None = None) -> M:
+        self.records.clear()
+        self._last_call_id += 1
+        self.shell.call(Call(self._last_call_id, request, version, "client", "/host", "fresh", regex_trouble))
+        answer = self.answers[-1]
+        assert isinstance(answer, answer_class)
+        return answer
+
+    def written(self) -> list[str]:
+        """What the latest call wrote: names of key classes, `-` before those of tombstones."""
+        names = [type(record.key).__name__.removesuffix("Key").removeprefix("ConsumerGroup") for record in self.records]
+        return [
+            name if hasattr(record, "value") else f"-{name}" for name, record in zip(names, self.records, strict=True)
+        ]
+
+
+class Consumer:
+    """A member as a client knows itself: its epoch, and what it was told to have."""
+
+    def __init__(self, cluster: Cluster, member_id: str, *, instance_id: str | None = None) -> None:
+        self.cluster = cluster
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.epoch = 0
+        self.names: list[str] = []
+        self.owned: dict[str, set[int]] = {}
+
+    def join(
+        self, *names: str, regex: str | None = None, assignor: str | None = None, timeout_ms: int = 30_000
+    ) -> ConsumerGroupHeartbeatResponse:
+        self.epoch, self.owned, self.names = 0, {}, list(names)
+        return self.beat(names=list(names), regex=regex, assignor=assignor, timeout_ms=timeout_ms, owned={})
+
+    def beat(
+        self,
+        *,
+        names: list[str] | None = None,
+        regex: str | None = None,
+        assignor: str | None = None,
+        timeout_ms: int = -1,
+        owned: Owned | None = None,
+        epoch: int | None = None,
+        regex_trouble: str | None = None,
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Sends a heartbeat; believes the answer unless it is an error."""
+        request = ConsumerGroupHeartbeatRequest(
+            GROUP,
+            self.member_id,
+            self.epoch if epoch is None else epoch,
+            self.instance_id,
+            rebalance_timeout_ms=timeout_ms,
+            subscribed_topic_names=names,
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=None
+            if owned is None
+            else [TopicPartitions(topic_id(name), sorted(some)) for name, some in owned.items()],
+        )
+        answer = self.cluster.ask(request, ConsumerGroupHeartbeatResponse, regex_trouble=regex_trouble)
+        if answer.error_code == NONE:
+            self.epoch = answer.member_epoch
+            if answer.assignment is not None:
+                name_by_id = self.cluster.shell.topics.name_by_id
+                self.owned = {
+                    name_by_id[topic.topic_id]: set(topic.partitions)
+                    for topic in answer.assignment.topic_partitions
+                    if topic.topic_id in name_by_id
+                }
+        return answer
+
+    def report(self) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat that says what the member has."""
+        return self.beat(owned=self.owned)
+
+    def retry(self) -> ConsumerGroupHeartbeatResponse:
+        """What a client sends that got no answer: everything."""
+        return self.beat(names=self.names, timeout_ms=30_000, owned=self.owned)
+
+    def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
+        return self.beat(epoch=epoch)
+
+
+def settle(*members: Consumer, rounds: int = 4) -> None:
+    """Lets everybody heartbeat until nothing moves."""
+    for _ in range(rounds):
+        for member in members:
+            member.report()
