@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.record_batch import BatchHeader
 
 INT_MAX = 2**31 - 1
+_EXPECTED_PRODUCERS = 1000
 REMEMBERED_BATCHES = 5
 """As many batches as a producer may have in flight (Kafka 4.3.1 ProducerStateEntry)."""
 
@@ -95,7 +96,7 @@ class Producers:
         aborted: aborted transactions, in the order of their markers.
     """
 
-    __slots__ = ("_expiration_ms", "_open_starts", "_producer_by_id", "aborted", "where")
+    __slots__ = ("_expected", "_expiration_ms", "_open_starts", "_producer_by_id", "aborted", "where")
 
     def __init__(self, where: str, expiration_ms: int) -> None:
         self.where = where
@@ -104,6 +105,8 @@ class Producers:
         self._producer_by_id: dict[int, Producer] = {}
         # Start offset → producer id of open transactions; offsets only grow, so the first entry is the earliest.
         self._open_starts: dict[int, int] = {}
+        # Producer id → epoch and sequence number of the first batch of unknown producers that asked to write.
+        self._expected: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._producer_by_id)
@@ -169,6 +172,29 @@ class Producers:
         if producer.transaction_start is not None and not header.is_transactional:
             raise InvalidTxnState(f"Expected transactional write from producer {header.producer_id} at {self.where}")
 
+    def expect(self, header: BatchHeader) -> None:
+        """A transactional batch wants to be written; should it have to be sent again, those behind it must wait."""
+        if header.producer_id in self._producer_by_id:
+            return
+        epoch, sequence = self._expected.get(header.producer_id, (-1, 0))
+        if epoch != header.producer_epoch or header.base_sequence < sequence:
+            self._expected[header.producer_id] = (header.producer_epoch, header.base_sequence)
+            if len(self._expected) > _EXPECTED_PRODUCERS:
+                del self._expected[next(iter(self._expected))]
+
+    def check_expected(self, header: BatchHeader, *, begins_with_0: bool) -> None:
+        """Raises `OutOfOrderSequenceNumber` for a batch of an unknown producer that overtook an earlier one, or, where
+        transactions have epochs of their own, isn't the first.
+        """
+        if header.producer_id in self._producer_by_id:
+            return
+        _, sequence = self._expected.get(header.producer_id, (-1, header.base_sequence))
+        if header.base_sequence > (0 if begins_with_0 else sequence):
+            raise OutOfOrderSequenceNumber(
+                f"Out of order sequence number for producer {header.producer_id} at {self.where}: "
+                f"{header.base_sequence} (incoming seq. number), {sequence} (earliest seen sequence)"
+            )
+
     def _check_sequence(self, header: BatchHeader, producer: Producer) -> None:
         if header.producer_epoch > producer.epoch:
             if header.base_sequence != 0:
@@ -198,6 +224,7 @@ class Producers:
     def _touch(self, header: BatchHeader, seen_ms: int) -> Producer:
         producer = self._producer_by_id.pop(header.producer_id, None)
         if producer is None:
+            self._expected.pop(header.producer_id, None)
             self._expire(seen_ms)
             producer = Producer(header.producer_epoch)
         elif producer.epoch != header.producer_epoch:

@@ -124,6 +124,7 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
     if header.producer_id < 0:
         return
     adds = call.api_version >= _ADDS_SINCE
+    log.producers.expect(header)
     try:
         broker.transactions.admit(log, transactional_id, header.producer_id, header.producer_epoch, adds=adds)
     except TransactionAbortable as error:
@@ -134,9 +135,7 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
         raise error if adds else NotEnoughReplicas() from error
     except KafkaError as error:
         raise writer_error(error) from error
-    if adds and header.base_sequence != 0 and header.producer_id not in log.producers:
-        # Every transaction has its own epoch then, so its first batch here begins with 0.
-        raise OutOfOrderSequenceNumber
+    log.producers.check_expected(header, begins_with_0=adds)
 
 
 def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:

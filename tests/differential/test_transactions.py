@@ -1,0 +1,245 @@
+"""The same transactions, legal and not, on Apache Kafka 4.3.1 and on our broker: the same codes, epochs and reads."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.wire import Pool
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+from groupkeeper.protocol.errors import error_for
+from groupkeeper.protocol.messages import add_partitions_to_txn_request as adding
+from groupkeeper.protocol.messages import txn_offset_commit_request as committing
+from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "40"))
+FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
+STEPS = 40
+PROPERTIES = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
+WAIT_CODES = (3, 5, 6, 14, 15, 16)
+SETTLED_S = 10.0
+
+
+@dataclass
+class Believed:
+    """What a producer believes of itself."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    sequences: dict[tuple[str, int], int] = field(default_factory=dict)
+
+
+class Side:
+    """One broker, and what its producers know: those of one name are rivals for one transactional id."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.pool = Pool(bootstrap_servers)
+        self.now_ms = int(time.time() * 1000)
+        self.producers: dict[str, Believed] = {}
+        self.program = ""
+
+    def prepare(self) -> None:
+        for key_type, key in ((0, "g"), (1, "tx")):
+            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+            self.until(lambda request=request: self.pool.ask(request, 4).coordinators[0].error_code)  # type: ignore[misc, attr-defined]
+        self.until(lambda: self.pool.ask(InitProducerIdRequest("first", 1000), 4).error_code)  # type: ignore[attr-defined]
+
+    def until(self, ask: object) -> int:
+        """Asks again while a leader or coordinator is on its way."""
+        deadline = time.monotonic() + SETTLED_S
+        while (code := ask()) in WAIT_CODES and time.monotonic() < deadline:  # type: ignore[operator]
+            time.sleep(0.02)
+        return int(code)
+
+    def begin(self, program: str) -> None:
+        self.program = program
+        self.producers = {name: Believed() for name in ("a", "b")}
+        topics = [CreatableTopic(f"{program}-{name}", 1, 1) for name in "tu"]
+        self.pool.ask(CreateTopicsRequest(topics, 10_000), 7)
+        for name in "tu":
+            self.until(lambda name=name: self.read(Believed(), name)[0])  # type: ignore[misc, index]
+
+    @property
+    def transactional_id(self) -> str:
+        return f"{self.program}-id"
+
+    def take(self, step: Sequence[object]) -> object:
+        name, who, *arguments = step
+        said = getattr(self, str(name))(self.producers[str(who)], *arguments)
+        self.settle()
+        return said
+
+    def settle(self) -> None:
+        """Until the coordinator has told every partition."""
+        deadline = time.monotonic() + SETTLED_S
+        while self.state().startswith("Prepare"):
+            assert time.monotonic() < deadline, "the transaction does not end"
+            time.sleep(0.01)
+
+    def state(self) -> str:
+        answer = self.pool.ask(DescribeTransactionsRequest([self.transactional_id]), 0)
+        return str(answer.transaction_states[0].transaction_state)  # type: ignore[attr-defined]
+
+    # --- steps
+
+    def init(self, who: Believed, version: int, claims: bool) -> object:
+        claimed = (who.producer_id, who.epoch) if claims and version >= 3 else (-1, -1)
+        answer = self.pool.ask(InitProducerIdRequest(self.transactional_id, 60_000, *claimed), version)
+        assert hasattr(answer, "error_code")
+        if answer.error_code == 0:
+            who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
+            who.sequences.clear()
+        return answer.error_code, who.epoch
+
+    def add(self, who: Believed, version: int, topic: str) -> object:
+        request = adding.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=who.producer_id,
+            v3_and_below_producer_epoch=who.epoch,
+            v3_and_below_topics=[adding.AddPartitionsToTxnTopic(f"{self.program}-{topic}", [0])],
+        )
+        (found,) = self.pool.ask(request, version).results_by_topic_v3_and_below  # type: ignore[attr-defined]
+        return [one.partition_error_code for one in found.results_by_partition]
+
+    def add_offsets(self, who: Believed, version: int) -> object:
+        request = AddOffsetsToTxnRequest(self.transactional_id, who.producer_id, who.epoch, f"{self.program}-g")
+        return self.pool.ask(request, version).error_code  # type: ignore[attr-defined]
+
+    def commit_offset(self, who: Believed, version: int, offset: int) -> object:
+        topic = committing.TxnOffsetCommitRequestTopic(
+            f"{self.program}-t", [committing.TxnOffsetCommitRequestPartition(0, offset)]
+        )
+        request = committing.TxnOffsetCommitRequest(
+            self.transactional_id, f"{self.program}-g", who.producer_id, who.epoch, topics=[topic]
+        )
+        return self.pool.ask(request, version).topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+
+    def produce(self, who: Believed, version: int, topic: str, skipped: int) -> object:
+        sequence = who.sequences.get((topic, who.epoch), 0) + skipped
+        batch = write_batch(
+            [Record(None, b"value", (), self.now_ms)],
+            producer_id=max(who.producer_id, 0),
+            producer_epoch=max(who.epoch, 0),
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        parts = [TopicProduceData(f"{self.program}-{topic}", partition_data=[PartitionProduceData(0, batch)])]
+        answer = self.pool.ask(ProduceRequest(self.transactional_id, -1, 5000, parts), version)
+        (found,) = answer.responses[0].partition_responses  # type: ignore[attr-defined]
+        if found.error_code == 0:
+            who.sequences[topic, who.epoch] = sequence + 1
+        return found.error_code, found.base_offset
+
+    def end(self, who: Believed, version: int, commit: bool) -> object:
+        answer = self.pool.ask(EndTxnRequest(self.transactional_id, who.producer_id, who.epoch, commit), version)
+        assert hasattr(answer, "error_code")
+        if answer.error_code == 0 and version >= 5:
+            who.producer_id, who.epoch = answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
+        return answer.error_code, who.epoch
+
+    def read(self, who: Believed, topic: str) -> object:
+        wanted = FetchPartition(0, -1, 0, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            max_wait_ms=0, isolation_level=1, topics=[FetchTopic(f"{self.program}-{topic}", partitions=[wanted])]
+        )
+        (found,) = self.pool.ask(request, 12).responses[0].partitions  # type: ignore[attr-defined]
+        aborted = [one.first_offset for one in found.aborted_transactions or ()]
+        return found.error_code, found.high_watermark, found.last_stable_offset, len(found.records or b""), aborted
+
+    def offsets(self, who: Believed, stable: bool) -> object:
+        topics = [OffsetFetchRequestTopics(f"{self.program}-t", partition_indexes=[0])]
+        request = OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(f"{self.program}-g", topics=topics)], require_stable=stable
+        )
+        (found,) = self.pool.ask(request, 8).groups[0].topics[0].partitions  # type: ignore[attr-defined]
+        return found.committed_offset, found.error_code
+
+    def describe(self, who: Believed) -> object:
+        return self.state()
+
+
+def program(seed: int) -> Iterator[tuple[object, ...]]:
+    """Steps that more often than not make sense."""
+    chance = random.Random(seed)
+    has_own_epochs = seed % 2
+    new, old = ((5, 12, 5), (3, 11, 4)) if has_own_epochs else ((3, 10, 4), (5, 12, 5))
+    yield "init", "a", 4, False
+    for _ in range(STEPS):
+        end_version, produce_version, commit_version = new if chance.random() < 0.92 else old
+        end_version = end_version if end_version == 5 else chance.randrange(5)
+        who = "a" if chance.random() < 0.75 else "b"
+        topic = chance.choice("ttu")
+        yield chance.choices(
+            (
+                ("init", who, chance.choice((2, 3, 4, 5)), chance.random() < 0.4),
+                ("add", who, chance.randrange(4), topic),
+                ("add_offsets", who, chance.randrange(5)),
+                ("commit_offset", who, min(commit_version, 5), chance.randrange(100)),
+                ("produce", who, produce_version, topic, int(chance.random() < 0.08)),
+                ("end", who, end_version, chance.random() < 0.6),
+                ("read", who, topic),
+                ("offsets", who, chance.random() < 0.5),
+                ("describe", who),
+            ),
+            (1, 4, 2, 3, 6, 4, 4, 2, 1),
+        )[0]
+
+
+@pytest.fixture(scope="module")
+def sides() -> Iterator[tuple[Side, Side]]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    ours = GroupkeeperBroker({"group.initial.rebalance.delay.ms": "0", **PROPERTIES})
+    with ApacheKafka(PROPERTIES) as reference:
+        ours.start()
+        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
+        try:
+            for side in both:
+                side.prepare()
+            yield both
+        finally:
+            for side in both:
+                side.pool.close()
+            ours.stop()
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(900)
+def test_same_transactions(sides: tuple[Side, Side]) -> None:  # GO-20 … GO-23, GO-40, GO-41
+    ours, reference = sides
+    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+        trace = [f"program {seed}"]
+        for side in sides:
+            side.begin(f"p{seed}")
+        for step in program(seed):
+            mine, theirs = ours.take(step), reference.take(step)
+            trace.append(f"{step}: {mine} | {theirs}")
+            assert mine == theirs, "\n".join([*trace, _named(mine), _named(theirs)])
+
+
+def _named(said: object) -> str:
+    code = said[0] if isinstance(said, tuple | list) else said
+    return error_for(code).name if isinstance(code, int) and code > 0 else str(said)
