@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from groupkeeper.coordinator.transaction import Transaction, TransactionStatus, by_topic
 from groupkeeper.coordinator.transaction_result import TransactionResult
-from groupkeeper.protocol.errors import InvalidRegularExpression, TransactionalIdNotFound
+from groupkeeper.protocol.errors import TransactionalIdNotFound
 from groupkeeper.protocol.messages import describe_transactions_response, list_transactions_response
 from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
@@ -17,9 +16,8 @@ _NAMES = frozenset(status.value for status in TransactionStatus)
 
 def list_transactions(known: Iterable[Transaction], request: ListTransactionsRequest, now_ms: int) -> TransactionResult:
     """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all. State names that
-    don't exist are told back.
+    don't exist are told back. Patterns are the shell's matter.
     """
-    pattern = _pattern(request.transactional_id_pattern)
     states, producer_ids = set(request.state_filters), set(request.producer_id_filters)
     found = [
         list_transactions_response.TransactionState(one.transactional_id, one.producer_id, one.status.value)
@@ -27,21 +25,11 @@ def list_transactions(known: Iterable[Transaction], request: ListTransactionsReq
         if (not producer_ids or one.producer_id in producer_ids)
         and (not states or one.status.value in states)
         and (request.duration_filter < 0 or now_ms - one.started_ms > request.duration_filter)
-        and (pattern is None or pattern.fullmatch(one.transactional_id))
     ]
     unknown = [name for name in request.state_filters if name not in _NAMES]
     return TransactionResult(
         list_transactions_response.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)
     )
-
-
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    if not text:
-        return None
-    try:
-        return re.compile(text)
-    except re.error:
-        raise InvalidRegularExpression from None
 
 
 def describe_transactions(known: Mapping[str, Transaction], request: DescribeTransactionsRequest) -> TransactionResult:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._transactions import may_use
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.runtime_topics import regex_trouble
+from groupkeeper.protocol.errors import InvalidRegularExpression
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
@@ -20,6 +24,7 @@ VERSIONS = (0, 2)
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ListTransactionsRequest)
+    matches = _matcher(request.transactional_id_pattern)
     found: list[TransactionState] = []
     unknown: list[str] = []
     for shard in broker.transactions.shards:
@@ -31,5 +36,22 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         unknown = list(answer.unknown_state_filters)
     return ListTransactionsResponse(
         unknown_state_filters=unknown,
-        transaction_states=[one for one in found if may_use(broker, call, one.transactional_id, Operation.DESCRIBE)],
+        transaction_states=[
+            one
+            for one in found
+            if matches(one.transactional_id) and may_use(broker, call, one.transactional_id, Operation.DESCRIBE)
+        ],
     )
+
+
+def _matcher(pattern: str | None) -> Callable[[str], object]:
+    """Whether a whole id matches; everything does without a pattern. Raises `InvalidRegularExpression`."""
+    if not pattern:
+        return lambda _: True
+    trouble = regex_trouble(pattern)
+    if trouble is not None:
+        raise InvalidRegularExpression(trouble)
+    import re2
+
+    compiled = re2.compile(pattern)
+    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
