@@ -300,6 +300,8 @@ def test_the_command(secure: Secure, tmp_path: Path) -> None:
     no_store = run({**sasl("PLAIN"), "ssl.truststore.location": str(tmp_path / "none.jks")})
     assert "Failed to create new KafkaAdminClient" in no_store.stdout
     assert "Traceback" not in wrong.stderr + no_store.stderr
+    assert "check username and password in sasl.jaas.config" in wrong.stderr
+    assert f"ssl.truststore.location={tmp_path}/none.jks: there is no such file" in no_store.stderr
 
 
 async def test_listing_ends_at_once_without_entering(secure: Secure) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 from collections.abc import Mapping
 
-from groupkeeper.cli.drop_in import ExecutionFailure, PropertiesUnreadable
+from groupkeeper.cli.drop_in import ExecutionFailure, PropertiesUnreadable, log_warning
 from groupkeeper.cli.options import Options, UsageProblem
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
@@ -24,10 +25,29 @@ def open_admin(options: Options, properties_option: str = "command-config") -> A
     addresses = bootstrap_servers(servers)
     if properties:
         properties = _checked(properties)
+        logging.getLogger("groupkeeper.client").addHandler(_REFUSALS)
     try:
         return Admin(addresses, properties=properties)
     except ClientError as problem:
+        log_warning(str(problem), "groupkeeper.client")
         raise ExecutionFailure(NO_CLIENT) from problem
+
+
+class _Refusals(logging.Handler):
+    """Says why a broker refuses the client, which the official words leave open; once for all connections."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text not in self._told:
+            self._told.add(text)
+            log_warning(text, record.name)
+
+
+_REFUSALS = _Refusals()
 
 
 def _read(path: str) -> dict[str, str]:

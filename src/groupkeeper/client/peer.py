@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from groupkeeper.client.connection import DIAGNOSIS_S, Connection, open_connection
 from groupkeeper.client.errors import (
+    AuthenticationFailed,
     CallTimedOut,
     ClientClosed,
     ClientError,
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
+
+log = logging.getLogger("groupkeeper.client")
+log.addHandler(logging.NullHandler())  # errors say the same: nothing is printed unless the program wants it
 
 SOFTWARE_NAME = "groupkeeper"
 SOFTWARE_VERSION = "0.1.0"
@@ -164,7 +169,9 @@ class Peer:
     def _opened(self, opening: asyncio.Task[Connection]) -> None:
         self._opening.pop(opening, None)
         if not opening.cancelled():
-            opening.exception()  # whoever asked may have gone: then nobody else looks at it
+            failure = opening.exception()  # whoever asked may have gone: then nobody else looks at it
+            if isinstance(failure, AuthenticationFailed):
+                log.warning("%s", failure)
 
     async def _wait_for(self, opening: asyncio.Task[Connection], deadline: Deadline) -> Connection:
         self._opening[opening] += 1
