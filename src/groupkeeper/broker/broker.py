@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.listeners import Endpoint, advertised_of, listeners_of
+from groupkeeper.broker.log_cleaner import LogCleaner
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.server import Server
@@ -39,6 +40,7 @@ class Broker:
         topics: the topics and their logs.
         groups: the group coordinators.
         transactions: the transaction coordinators.
+        cleaner: retention and compaction of the logs.
         advertised: where clients of the first listener reach it (node_id, host, port).
         cluster_id: as Kafka writes it.
         server: the sockets.
@@ -47,6 +49,7 @@ class Broker:
     topics: Topics
     groups: GroupRuntime
     transactions: TransactionRuntime
+    cleaner: LogCleaner
     server: Server
     advertised: Endpoint
     cluster_id: str
@@ -99,6 +102,9 @@ class Broker:
             self.transactions = TransactionRuntime(self)
             opened.push_async_callback(self.transactions.stop)
             await self.transactions.start()
+            self.cleaner = LogCleaner(self, self._files)
+            opened.push_async_callback(self.cleaner.stop)
+            self.cleaner.start()
             self.server = Server(self)
             opened.push_async_callback(self.server.close)
             await self._listen()

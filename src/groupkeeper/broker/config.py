@@ -118,6 +118,18 @@ class Config(GroupSettings):
     log_roll_jitter_hours = whole(0, low=0, doc="Used when `log.roll.jitter.ms` is absent.")
     log_segment_bytes = whole(1073741824, low=1048576, doc="Default of the topic setting.")
     log_segment_delete_delay_ms = long(60000, low=0, doc="Default of the topic setting.")
+    # --- cleaning of logs
+    log_cleaner_enable = flag(True, doc="Whether compacted topics are compacted.")
+    log_cleaner_backoff_ms = long(15000, low=0, doc="How often logs are looked at that may be worth a compaction.")
+    log_cleaner_dedupe_buffer_size = long(
+        134217728, doc="Memory for the keys of one compaction; what doesn't fit is left to the next one."
+    )
+    log_initial_task_delay_ms = long(30000, low=0, doc="Wait before old segments are looked for the first time.")
+    groupkeeper_internal_topics_roll_bytes = long(
+        8388608,
+        low=1,
+        doc="Size from which a segment of an internal topic is closed early to be compacted, so that starts are short.",
+    )
     unclean_leader_election_enable = flag(False, doc=_ONE_NODE)
 
     # --- transactions

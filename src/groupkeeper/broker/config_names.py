@@ -17,7 +17,7 @@ _SINGLE = frozenset(
     delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests group.share.persister.class.name
     initial.broker.registration.timeout.ms leader.imbalance.check.interval.seconds
-    leader.imbalance.per.broker.percentage log.initial.task.delay.ms max.incremental.fetch.session.cache.slots
+    leader.imbalance.per.broker.percentage max.incremental.fetch.session.cache.slots
     num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
     num.replica.fetchers principal.builder.class process.roles producer.id.expiration.check.interval.ms
     producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests request.timeout.ms

@@ -158,15 +158,16 @@ class Segment:
             with open(self.file(suffix), "rb") as file:
                 contents.append(file.read())
         index = SegmentIndex.decode(self.base_offset, self._index_interval, *contents)
-        last_offset, position = index.last_entry or (None, 0)
-        if position >= self.size > 0:
+        last_offset, indexed = index.last_entry or (None, 0)
+        position = indexed
+        if indexed >= self.size > 0:
             raise ValueError("the index reaches beyond the log")
-        for at, header in self.headers(position):
-            if at == position and last_offset not in (None, header.last_offset):
+        for at, header in self.headers(indexed):
+            if at == indexed and last_offset not in (None, header.last_offset):
                 raise ValueError("the index belongs to another log")
-            if header.next_offset > next_offset or at + header.size_in_bytes > self.size:
-                raise ValueError("the log doesn't end with a whole batch")
             position = at + header.size_in_bytes
+            if header.next_offset > next_offset or position > self.size:
+                raise ValueError("the log doesn't end with a whole batch")
         if position != self.size or (self.size and index.max_timestamp == NO_TIMESTAMP):
             raise ValueError("the index is incomplete")
         self.index = index

@@ -1,0 +1,169 @@
+"""Cleaning while the broker runs: groups are the same before and after, and after a restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import Start, Wire
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol.codec import encode
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
+
+Connect = Callable[[Broker], Awaitable[Wire]]
+
+QUICK = {
+    "offsets.topic.num.partitions": "2",
+    "log.cleaner.backoff.ms": "10",
+    "log.retention.check.interval.ms": "10",
+    "log.initial.task.delay.ms": "0",
+    "log.segment.delete.delay.ms": "0",
+    "groupkeeper.internal.topics.roll.bytes": "1000",
+    "offsets.topic.segment.bytes": "1048576",
+}
+
+
+async def commit(wire: Wire, group: str, topic: str, partition: int, offset: int) -> None:
+    partitions = [OffsetCommitRequestPartition(partition, offset, committed_metadata=f"at {offset}")]
+    request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=partitions)])
+    answer = await wire.call(request, 8)
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+async def answers(wire: Wire, groups: list[str]) -> list[bytes]:
+    """What clients see of groups, byte by byte."""
+    wanted = [OffsetFetchRequestGroup(group, topics=None) for group in groups]
+    questions = [
+        (ListGroupsRequest(), 5),
+        (DescribeGroupsRequest(groups), 5),
+        (OffsetFetchRequest(groups=wanted), 9),
+    ]
+    return [encode(await wire.call(request, version), version) for request, version in questions]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_groups_are_the_same_after_compaction_and_restart(
+    start: Start, connect: Connect, tmp_path: Path, is_killed: bool
+) -> None:
+    # GR-06, E2E-05
+    directory = tmp_path / "logs"
+    broker = await start(directory=directory, properties=QUICK | {"log.cleaner.enable": "false"})
+    wire = await connect(broker)
+    broker.groups.ensure_topic()
+    await wire.create("t", 4)
+    groups = [f"g{number}" for number in range(6)]
+    for offset in range(60):
+        for group in groups:
+            await commit(wire, group, "t", offset % 4, offset)
+    gone = OffsetDeleteRequest("g1", [OffsetDeleteRequestTopic("t", [OffsetDeleteRequestPartition(2)])])
+    assert (await wire.call(gone, 0)).error_code == 0
+    before = await answers(wire, groups)
+    logs = broker.topics.get("__consumer_offsets").partitions  # type: ignore[union-attr]
+    sizes = [log.size for log in logs]
+    assert await broker.cleaner.compact(broker.now_ms()) == 2
+    assert all(log.size < size / 3 for log, size in zip(logs, sizes, strict=True))
+    assert await answers(wire, groups) == before
+    await commit(wire, "g0", "t", 0, 1000)
+    after = await answers(wire, groups)
+    wire.writer.close()
+    await broker.stop()
+    if is_killed:
+        (directory / ".kafka_cleanshutdown").unlink()
+    again = await start(directory=directory, properties=QUICK)
+    assert await answers(await connect(again), groups) == after
+    again_logs = again.topics.get("__consumer_offsets").partitions  # type: ignore[union-attr]
+    assert [log.log_end_offset for log in again_logs] == [log.log_end_offset for log in logs]
+
+
+async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Connect, tmp_path: Path) -> None:
+    # GR-06, GR-12
+    broker = await start(directory=tmp_path / "logs", properties=QUICK)
+    wire = await connect(broker)
+    broker.groups.ensure_topic()
+    await wire.create("t", 4)
+    for offset in range(1500):
+        await commit(wire, "g", "t", offset % 4, offset)
+    topic = broker.topics.get("__consumer_offsets")
+    assert topic is not None
+    assert (topic.configs["cleanup.policy"], topic.configs["segment.bytes"]) == ("compact", "1048576")
+    log = broker.groups.log_of("g")
+    await until(lambda: log.size < 10_000)
+    before = await answers(wire, ["g"])
+    wire.writer.close()
+    await broker.stop()
+    again = await start(directory=tmp_path / "logs", properties=QUICK)
+    assert await answers(await connect(again), ["g"]) == before
+
+
+async def test_retention(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path / "logs", properties=QUICK)
+    wire = await connect(broker)
+    await wire.create("t", 1, retention_ms="1000", segment_ms="100")
+    now_ms = broker.now_ms()
+    for age_ms in (5000, 4000, 3000, 0):
+        sent = await wire.produce("t", write_batch([Record(b"k", b"%d" % age_ms, timestamp=now_ms - age_ms)]))
+        assert sent.error_code == 0
+    log = broker.topics.partition("t", 0)
+    assert log is not None
+    await until(lambda: log.log_start_offset >= 3)
+    assert (await wire.fetch("t", 0)).error_code == 1
+    directory = tmp_path / "logs" / "t-0"
+    await until(lambda: not any(path.suffix == ".deleted" for path in directory.iterdir()))
+    await until(lambda: log.log_start_offset == 4)  # the last record grows old, too
+    wire.writer.close()
+    await broker.stop()
+    again = await start(directory=tmp_path / "logs", properties=QUICK)
+    log = again.topics.partition("t", 0)
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+
+
+async def test_a_compacted_topic_of_a_user(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path / "logs", properties=QUICK)
+    wire = await connect(broker)
+    await wire.create("t", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.1")
+    for number in range(50):
+        records = [Record(b"k%d" % (number % 5), b"%d" % number, timestamp=number * 50)]
+        assert (await wire.produce("t", write_batch(records))).error_code == 0
+    log = broker.topics.partition("t", 0)
+    assert log is not None
+    await until(lambda: sum(1 for _ in log.records()) < 10)
+    found = (await wire.fetch("t", 0)).records
+    assert found is not None
+    seen = [record for at, _ in iter_headers(found) for record in read_records(found, at)]
+    latest = {record.key: (record.offset, record.value) for record in seen}
+    assert latest == {b"k%d" % (number % 5): (number, b"%d" % number) for number in range(45, 50)}
+
+
+async def test_a_topic_made_again_is_not_taken_for_compacted(start: Start, connect: Connect) -> None:
+    broker = await start(properties=QUICK)
+    wire = await connect(broker)
+    for _ in range(2):
+        await wire.create("t", 1, cleanup_policy="compact", segment_ms="100")
+        for number in range(20):
+            record = Record(b"same", b"%d" % number, timestamp=number * 200)
+            assert (await wire.produce("t", write_batch([record]))).error_code == 0
+        log = broker.topics.partition("t", 0)
+        assert log is not None
+        await until(lambda log=log: sum(1 for _ in log.records()) == 2)  # type: ignore[misc]
+        broker.topics.delete("t")
