@@ -50,7 +50,7 @@ def frozen(value: object) -> object:
     return (type(value), frozen(vars(value)))
 
 
-class Purity(Checker):
+class Purity(Checker):  # the architecture: handlers compute, replay changes
     """Computing a result changes neither the coordinator nor the request; a sample of the calls is looked at. The same
     request in the same moment gets the same result.
     """
@@ -72,7 +72,7 @@ class Purity(Checker):
         return result
 
 
-class Repetition(Checker):
+class Repetition(Checker):  # the table of section 6.2
     """A request repeated at once gets the same answer, and the log gets no records. It is asked of a sample, beside the
     real course of things: computing an answer has no effect.
     """
@@ -101,7 +101,7 @@ class Repetition(Checker):
                 self.fail(getattr(request, "group_id", ""), f"{request} was told {response}, repeated {again}")
 
 
-class Restart(Checker):
+class Restart(Checker):  # GR-03 … GR-06, GC-27
     """A restart gives equal answers: the same groups and offsets, and of groups that do not rebalance the same
     description. Checked at every restart, and against a coordinator made of the log every now and then.
     """

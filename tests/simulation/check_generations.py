@@ -30,7 +30,7 @@ GenerationKey: TypeAlias = tuple[str, int, int]
 """Group, how often it was removed, generation."""
 
 
-class Ownership(Checker):
+class Ownership(Checker):  # GC-15, GC-20, GR-09
     """Within one generation no partition is owned by two members, everybody gets what a leader planned, and the plan
     is in the log before anybody gets it.
     """
@@ -118,7 +118,7 @@ class Generation:
     """The members by what the leader was told first; empty before."""
 
 
-class Agreement(Checker):
+class Agreement(Checker):  # GC-07, GC-08, GC-10, GC-11, GC-21, GO-04, K496-11
     """The members of one generation are told the same protocol and leader, only the leader is told the members, they
     are those that got an answer, no more than the group may have, and the protocol is what most of them prefer. Nobody
     works in a generation after others were told a later one, and offsets of topics that its members read are not

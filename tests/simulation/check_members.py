@@ -63,7 +63,7 @@ class Standing:
         self.phase_ends_ms = now_ms + self.rebalance_timeout_ms
 
 
-class Membership(Checker):
+class Membership(Checker):  # GC-14, GC-16, GC-18, GC-19, GC-20, GO-05, GP-04
     """A member that sends heartbeats, rejoins and syncs in time is never told that it is unknown, or that its
     generation is over when it is not; a replaced static member is never answered as if it were one.
     """
@@ -254,7 +254,7 @@ class Membership(Checker):
             standing.is_synced = standing.generation is not None
 
 
-class Departure(Checker):
+class Departure(Checker):  # GC-16, GC-19, GC-23, GP-04
     """Who is not heard of any more is not described as a member for longer than its timeouts allow."""
 
     SLACK_MS = 8_000
@@ -316,7 +316,7 @@ class Departure(Checker):
         self._parked.clear()
 
 
-class Patience(Checker):
+class Patience(Checker):  # GC-09, GC-10, GC-16, GC-17
     """Nobody waits longer for an answer than the members' rebalance timeouts allow."""
 
     SLACK_MS = 6_000

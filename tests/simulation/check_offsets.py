@@ -33,7 +33,7 @@ class Committed:
     expire_ms: int | None
 
 
-class Offsets(Checker):
+class Offsets(Checker):  # K88-10, K496-10, GD-03, GO-10, GO-11, GO-71, GO-72, GO-76, GR-09
     """An acknowledged commit is what fetches return until it is overwritten, deleted or expired by the rules, a refused
     one never is, and what is acknowledged is in the log.
     """

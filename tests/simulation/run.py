@@ -86,7 +86,7 @@ class Run:
         for group_id in self.society.groups:
             self._check_works(group_id)
 
-    def _check_works(self, group_id: str) -> None:
+    def _check_works(self, group_id: str) -> None:  # GC-10, GC-15
         consumers = [one for one in self.society.consumers if one.character.group_id == group_id]
         # Those that found no room, or no protocol, may be without a place for now.
         at_work = [one for one in consumers if one.phase is Phase.WORKING]
@@ -110,7 +110,7 @@ class Run:
     def _stuck(self, group_id: str, what: object) -> Violation:
         return Violation("Liveness", group_id, f"{CALM_MS} ms without faults, and {what}")
 
-    def _die_out(self) -> None:
+    def _die_out(self) -> None:  # GC-13, GC-19, GO-71, GO-74
         """Everybody goes without a word; members, offsets and groups are forgotten in time."""
         world = self.world
         for consumer in self.society.consumers:
