@@ -318,6 +318,7 @@ def mortal(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
     made.stop()
 
 
+@pytest.mark.slow
 class TestKills:
     def test_exactly_once_through_kills_of_the_broker(self, mortal: RunningBroker) -> None:
         servers = mortal.bootstrap_servers

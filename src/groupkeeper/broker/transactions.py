@@ -8,9 +8,6 @@ from logging import getLogger
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.runtime_partitioning import partition_of_group
-from groupkeeper.broker.transaction_shard import TransactionShard
-from groupkeeper.coordinator.transaction_coordinator import TransactionCoordinator
-from groupkeeper.coordinator.transaction_result import TransactionSettings
 from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotCoordinator
 
 TYPE_CHECKING = False
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.topics import Topic
     from groupkeeper.broker.transaction_marker import Marker
+    from groupkeeper.broker.transaction_shard import TransactionShard
     from groupkeeper.coordinator.transaction import TopicPartition
     from groupkeeper.protocol.primitives import Message
 
@@ -36,13 +34,7 @@ class TransactionRuntime:
     """Starts and stops transaction coordinators with their partitions, and brings requests to them."""
 
     def __init__(self, broker: Broker) -> None:
-        config = broker.config
         self._broker = broker
-        self._settings = TransactionSettings(
-            transaction_max_timeout_ms=config.transaction_max_timeout_ms,
-            transactional_id_expiration_ms=config.transactional_id_expiration_ms,
-            transaction_version=feature_level(config, FEATURE),
-        )
         self._shards: list[TransactionShard] = []
         self._loading: set[asyncio.Task[None]] = set()
         self._sweeps: list[asyncio.TimerHandle] = []
@@ -107,6 +99,8 @@ class TransactionRuntime:
         try:
             shard = self.shard_of(transactional_id)
         except KafkaError as error:
+            from groupkeeper.coordinator.transaction_coordinator import TransactionCoordinator
+
             return TransactionCoordinator.refuse(request, error)
         return shard.ask(request, version)
 
@@ -175,8 +169,18 @@ class TransactionRuntime:
             self._unload()
 
     def _start_shards(self, topic: Topic) -> None:
+        # Imported late: a broker without transactions starts without them.
+        from groupkeeper.broker.transaction_shard import TransactionShard
+        from groupkeeper.coordinator.transaction_result import TransactionSettings
+
+        config = self._broker.config
+        settings = TransactionSettings(
+            transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+            transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+            transaction_version=feature_level(config, FEATURE),
+        )
         for log in topic.partitions:
-            shard = TransactionShard(log, self._settings, self)
+            shard = TransactionShard(log, settings, self)
             self._shards.append(shard)
             if log.log_end_offset == log.log_start_offset:
                 shard.begin()
