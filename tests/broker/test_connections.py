@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 import struct
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.connection import Connection
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -205,6 +207,60 @@ async def test_a_peer_that_does_not_read_is_not_served_without_end(broker: Broke
     assert connection._writable is not None
     for expected in range(requests):
         assert (await slow.receive(MetadataResponse, 12))[0] == expected + 1
+
+
+async def test_empty_frames_behind_a_waiting_request_are_bounded(broker: Broker, connect: Connect) -> None:
+    broker.topics.create("t", 1)
+    wire, other = await connect(broker), await connect(broker)
+    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=100)
+    wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    wire.writer.write(bytes(1_000_000))
+    for _ in range(200):
+        await other.call(MetadataRequest([]), 12)
+    (connection,) = [one for one in broker.server.connections if one._frames]
+    assert connection._reading_paused
+    assert len(connection._frames) < 200_000
+
+
+async def test_answers_that_nobody_reads_are_bounded(broker: Broker, connect: Connect) -> None:
+    log = broker.topics.create("t", 1).partitions[0]
+    log.append(write_batch([Record(None, bytes(900_000))]), 0)
+    slow, other = await connect(broker), await connect(broker)
+    partition = FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
+    for _ in range(60):
+        slow.send(FetchRequest(max_wait_ms=0, topics=[FetchTopic("t", partitions=[partition])]), 12)
+    for _ in range(50):
+        await other.call(MetadataRequest([]), 12)
+    (connection,) = [one for one in broker.server.connections if one._frames]
+    assert connection._transport is not None
+    assert connection._transport.get_write_buffer_size() + connection._out_bytes < 8_000_000
+    for _ in range(60):
+        await slow.receive(FetchResponse, 12)
+
+
+async def test_a_flood_of_requests_lets_others_have_their_turn(broker: Broker, connect: Connect) -> None:
+    flooding, other = await connect(broker), await connect(broker)
+    for _ in range(3_000):
+        flooding.send(MetadataRequest([]), 12)
+    other.send(MetadataRequest([]), 12)
+    await other.receive(MetadataResponse, 12)
+    assert any(connection._frames for connection in broker.server.connections)
+
+
+async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
+    start: Callable[..., Awaitable[Broker]],
+) -> None:
+    broker = await start()
+    server = broker.server
+    await broker.stop()
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    await loop.connect_accepted_socket(lambda: Connection(server, "PLAINTEXT"), theirs)
+    ours.setblocking(False)
+    with ours:
+        assert await asyncio.wait_for(loop.sock_recv(ours, 1), 5) == b""
+    assert not server.connections
 
 
 async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 _QUEUED_BYTES_LIMIT = 1 << 20
+_FRAME_OVERHEAD = 64
+"""What a queued frame takes besides its bytes: a peer that sends empty ones is held up as well."""
+_UNSENT_LIMIT = 64
+_UNSENT_BYTES_LIMIT = 1 << 20
 _SIZE_LENGTH = 4
 _END_GRACE_S = 1.0
 
@@ -44,6 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parts: list[bytes] = []
         self._missing = 0
         self._out: list[bytes] = []
+        self._out_bytes = 0
         self._waker: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._at_end = False
@@ -54,6 +59,10 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are none of asyncio's classes, so there is nothing to check.
         self._transport = cast("asyncio.Transport", transport)
+        if self._server.is_closing:
+            # It was accepted just before: nobody would stop it.
+            self._transport.abort()
+            return
         peer = transport.get_extra_info("peername")
         self.client_host = f"/{peer[0]}" if peer else "/"
         raw = transport.get_extra_info("socket")
@@ -138,14 +147,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _queue(self, frame: bytes) -> None:
         self._frames.append(frame)
-        self._queued_bytes += len(frame)
+        self._queued_bytes += len(frame) + _FRAME_OVERHEAD
         if self._queued_bytes > _QUEUED_BYTES_LIMIT and not self._reading_paused and self._transport is not None:
             self._reading_paused = True
             self._transport.pause_reading()
 
     def _next_frame(self) -> bytes:
         frame = self._frames.popleft()
-        self._queued_bytes -= len(frame)
+        self._queued_bytes -= len(frame) + _FRAME_OVERHEAD
         if self._reading_paused and self._queued_bytes <= _QUEUED_BYTES_LIMIT // 2 and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
@@ -164,6 +173,9 @@ class Connection(asyncio.BufferedProtocol):
                         self._send(answer)
                     if self._writable is not None:
                         await self._writable
+                    elif not self._out:
+                        # Much was answered at once: other connections get their turn.
+                        await asyncio.sleep(0)
                 if self._at_end:
                     self._flush()
                     return
@@ -184,7 +196,8 @@ class Connection(asyncio.BufferedProtocol):
             # Answers to pipelined requests leave together, as soon as the serving task pauses.
             self._loop.call_soon(self._flush)
         self._out.append(answer)
-        if len(self._out) > 64:
+        self._out_bytes += len(answer)
+        if len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
             self._flush()
 
     def _flush(self) -> None:
@@ -192,6 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         if out and self._transport is not None and not self._transport.is_closing():
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         out.clear()
+        self._out_bytes = 0
 
     def _close_because(self, reason: CloseConnection) -> None:
         _log.warning("closing the connection from %s: %s", self.client_host, reason)

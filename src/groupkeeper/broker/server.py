@@ -30,12 +30,14 @@ class Server:
 
     Attributes:
         connections: those that are open.
+        is_closing: whether new connections come too late.
         receive_buffer: where every connection's bytes arrive before they are copied out.
         max_request_bytes: larger requests close their connection.
     """
 
     def __init__(self, broker: Broker) -> None:
         self.connections: set[Connection] = set()
+        self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
         self.max_request_bytes = broker.config.socket_request_max_bytes
         self._broker = broker
@@ -52,6 +54,7 @@ class Server:
 
     async def close(self) -> None:
         """Stops listening and closes every connection."""
+        self.is_closing = True
         for server in self._servers:
             server.close()
         for connection in tuple(self.connections):
