@@ -38,8 +38,10 @@ class TimerTable:
     def __len__(self) -> int:
         return len(self._deadline_by_timer)
 
-    def arm(self, timer: TimerKey, after_ms: int) -> None:
-        """Sets or moves a deadline."""
+    def arm(self, timer: TimerKey, after_ms: int, *, keeps_earlier: bool = False) -> None:
+        """Sets a deadline, or moves it unless it is to be kept."""
+        if keeps_earlier and timer in self._deadline_by_timer:
+            return
         at = self._loop.time() + after_ms / 1000
         self._deadline_by_timer[timer] = at
         alarm = self._alarm_by_timer.get(timer)
@@ -74,22 +76,26 @@ class TimerTable:
     def _ring(self) -> None:
         self._handle = None
         now = self._loop.time()
-        due = []
-        while self._alarms and self._alarms[0].at <= now:
-            alarm = heappop(self._alarms)
-            if self._alarm_by_timer.get(alarm.timer) != alarm.at:
-                continue
-            del self._alarm_by_timer[alarm.timer]
-            deadline = self._deadline_by_timer.get(alarm.timer)
-            if deadline is None:
-                continue
-            if deadline > now:
-                self._set_alarm(alarm.timer, deadline)
-            else:
-                due.append((alarm.timer, deadline))
-        self._schedule()
-        for timer, deadline in due:
-            # What an earlier one of this round did may have moved or removed a later one.
-            if self._deadline_by_timer.get(timer) == deadline:
-                del self._deadline_by_timer[timer]
-                self._on_expired(timer)
+        try:
+            # One after the other: what one does may move or remove a later one, and a failure costs no other.
+            while self._alarms and self._alarms[0].at <= now:
+                timer = self._take(heappop(self._alarms), now)
+                if timer is not None:
+                    self._on_expired(timer)
+        finally:
+            self._schedule()
+
+    def _take(self, alarm: _Alarm, now: float) -> TimerKey | None:
+        """The timer of an alarm if its deadline has passed; one that was moved gets its next alarm."""
+        timer = alarm.timer
+        if self._alarm_by_timer.get(timer) != alarm.at:
+            return None
+        del self._alarm_by_timer[timer]
+        deadline = self._deadline_by_timer.get(timer)
+        if deadline is None:
+            return None
+        if deadline > now:
+            self._set_alarm(timer, deadline)
+            return None
+        del self._deadline_by_timer[timer]
+        return timer

@@ -134,6 +134,25 @@ def test_expiring_may_disarm_and_arm() -> None:
     assert timers.advance(1) == [A]
 
 
+def test_one_that_fails_costs_no_other() -> None:
+    def expire(timer: TimerKey) -> None:
+        timers.expired.append(timer)
+        if timer == A:
+            raise ValueError("a bug")
+
+    timers = Timers(expire)
+    failures: list[object] = []
+    timers.loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    timers.table.arm(A, 1_000)
+    timers.table.arm(B, 1_000)
+    timers.table.arm(SyncPhase("c"), 2_000)
+    timers.advance(1)
+    timers.advance(0)
+    assert timers.expired == [A, B]
+    assert [str(failure) for failure in failures] == ["a bug"]
+    assert timers.advance(1) == [SyncPhase("c")]
+
+
 def test_cleared_table_is_silent(timers: Timers) -> None:
     timers.table.arm(A, 1_000)
     timers.table.clear()
