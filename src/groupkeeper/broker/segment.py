@@ -95,6 +95,8 @@ class Segment:
                 if base_offset + last_delta >= offset:
                     return position + at
                 at += _LENGTH_PREFIX + length
+            if at == 0:
+                break  # less than a header remains: somebody else has shortened the file
             position += at
         return self.size
 

@@ -16,6 +16,7 @@ from groupkeeper.broker.sealed_segments import load_sealed, save_producers, seal
 from groupkeeper.broker.segment import BrokenBatch, Segment, file_name, find_batch_behind, scan
 from groupkeeper.broker.segment_files import repair, retire, swap_steps
 from groupkeeper.broker.storage_directory import replace_file, uuid_of, uuid_text
+from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
 
@@ -310,7 +311,10 @@ class PartitionLog:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """Timestamp and offset of the first record whose timestamp is at least the given one, or None."""
+        """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
+
+        Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
+        """
         self._require_health()
         for segment in self._segments:
             if segment.max_timestamp < timestamp:
@@ -325,7 +329,7 @@ class PartitionLog:
         header = read_header(batch)
         if header.next_offset <= self.log_start_offset:
             return None
-        for record in read_records(batch):
+        for record in self._decoded(batch):
             if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
                 return record.timestamp, record.offset
         return None
@@ -340,10 +344,16 @@ class PartitionLog:
         if latest is None or latest.size == 0:
             return None
         position = latest.position_of(latest.index.max_timestamp_offset)
-        for record in read_records(latest.batch_at(position)):
+        for record in self._decoded(latest.batch_at(position)):
             if record.timestamp == latest.max_timestamp:
                 return record.timestamp, record.offset
         return None
+
+    def _decoded(self, batch: bytes) -> list[Record]:
+        try:
+            return read_records(batch)
+        except MalformedMessage as error:
+            raise CorruptMessage(f"a batch of {self.topic}-{self.index} cannot be read: {error}") from None
 
     # ------------------------------------------------------------------ waiting
 

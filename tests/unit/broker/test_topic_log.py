@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from google_crc32c import value as crc32c
 
 from groupkeeper.broker.topic_log import PartitionLog, topic_id_of
 from groupkeeper.protocol.errors import (
+    CorruptMessage,
     InvalidProducerEpoch,
     KafkaStorageError,
     OffsetOutOfRange,
@@ -23,6 +25,14 @@ def batch(count: int = 1, *, timestamp: int = 1000, size: int = 10, sequence: in
     records = [Record(b"k", b"%d" % index * size, timestamp=timestamp + index) for index in range(count)]
     producer = {"producer_id": 7, "producer_epoch": epoch, "base_sequence": sequence} if sequence >= 0 else {}
     return write_batch(records, **producer)
+
+
+def unreadable(*, timestamp: int) -> bytes:
+    """A batch with a correct checksum whose compressed records are none."""
+    made = bytearray(write_batch([Record(b"k", b"v", timestamp=timestamp)], compression="gzip"))
+    made[61:] = bytes(len(made) - 61)
+    made[17:21] = crc32c(bytes(made[21:])).to_bytes(4, "big")
+    return bytes(made)
 
 
 def offsets(log: PartitionLog, start: int = 0, max_bytes: int = 1 << 20) -> list[int]:
@@ -138,6 +148,16 @@ class TestTimestamps:
         assert log.offset_for_timestamp(5) == (50, 0)
         assert log.offset_for_timestamp(55) == (70, 2)
         assert log.max_timestamp() == (70, 2)
+
+    def test_a_batch_that_cannot_be_read(self, open_log: OpenLog) -> None:
+        log = open_log()
+        log.append(batch(timestamp=10), 0)
+        log.append(unreadable(timestamp=20), 0)
+        assert log.offset_for_timestamp(10) == (10, 0)
+        with pytest.raises(CorruptMessage):
+            log.offset_for_timestamp(15)
+        with pytest.raises(CorruptMessage):
+            log.max_timestamp()
 
     def test_the_largest_of_an_empty_log(self, open_log: OpenLog) -> None:
         assert open_log().max_timestamp() is None
@@ -316,6 +336,14 @@ class TestRecovery:
         (tmp_path / "t-0/leader-epoch-checkpoint").write_text("0\n0\n")
         (tmp_path / "t-0/note.log").write_text("no log")
         assert open_log().log_end_offset == 1
+
+
+def test_a_file_that_somebody_shortened_ends_a_read(open_log: OpenLog, tmp_path: Path) -> None:
+    log = open_log()
+    log.append(batch(), 0)
+    log.append(batch(), 0)
+    (tmp_path / LOG_FILE).write_bytes(b"")
+    assert log.read(1, 1 << 20) == b""
 
 
 def test_a_full_disk_leaves_the_log_as_it_was(open_log: OpenLog, tmp_path: Path) -> None:
