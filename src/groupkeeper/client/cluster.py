@@ -97,15 +97,16 @@ class Cluster:
     def peer(self, node: Node) -> Peer:
         """The peer of a node; the old connections go when the node has moved to another address."""
         address = Address(node.host, node.port)
+        self.nodes[node.id] = node
         known = self._peers.get(node.id)
         if known is not None and known.address == address:
             return known
         peer = next((each for each in self._bootstrap if each.address == address), None)
         peer = peer or Peer(address, self.settings, self._security)
         self._peers[node.id] = peer
-        self.nodes[node.id] = node
         if known is not None and known not in self._bootstrap:
-            retired = asyncio.create_task(known.close())
+            moved = ConnectionFailed(f"{known.address}: the broker has moved to {address}")  # so that calls ask again
+            retired = asyncio.create_task(known.close(moved))
             self._retired.add(retired)
             retired.add_done_callback(self._retired.discard)
         return peer

@@ -50,9 +50,9 @@ class Peer:
     """
 
     __slots__ = (
+        "_closed_because",
         "_connections",
         "_has_answered",
-        "_is_closed",
         "_opening",
         "_security",
         "_settings",
@@ -70,7 +70,7 @@ class Peer:
         self._connections: list[Connection] = []
         self._opening: dict[asyncio.Task[Connection], int] = {}  # how many calls wait for each
         self._versions: dict[int, tuple[int, int]] | None = None
-        self._is_closed = False
+        self._closed_because: ClientError | None = None
 
     @property
     def is_open(self) -> bool:
@@ -123,14 +123,14 @@ class Peer:
         self._has_answered = True
         return answer
 
-    async def close(self) -> None:
-        """Drop all connections and wait until their sockets are gone."""
-        self._is_closed = True
+    async def close(self, reason: ClientError | None = None) -> None:
+        """Drop all connections and wait until their sockets are gone; calls fail with ``reason``, or ClientClosed."""
+        self._closed_because = reason or ClientClosed(f"{self.address}: the client was closed")
         opening = list(self._opening)
         for task in opening:
             task.cancel()
         for connection in self._connections:
-            connection.abort()
+            connection.abort(reason)
         await asyncio.gather(*opening, return_exceptions=True)
         for connection in self._connections:
             await connection.wait_closed()
@@ -138,8 +138,8 @@ class Peer:
     async def _connection(self, deadline: Deadline) -> Connection:
         """An idle connection; when all are busy a further one, and the least busy one when there are enough."""
         while True:
-            if self._is_closed:
-                raise ClientClosed(f"{self.address}: the client was closed")
+            if self._closed_because is not None:
+                raise self._closed_because
             self._connections = [connection for connection in self._connections if connection.is_open]
             self._renew_sessions()
             best = min(self._connections, key=lambda connection: len(connection.pending), default=None)
@@ -183,8 +183,8 @@ class Peer:
             reason = "not connected yet: it may be out of reach, or want TLS"
             raise deadline.timed_out(ConnectionFailed(f"{self.address}: {reason}")) from None
         except asyncio.CancelledError:
-            if opening.cancelled() and self._is_closed:
-                raise ClientClosed(f"{self.address}: the client was closed") from None
+            if opening.cancelled() and self._closed_because is not None:
+                raise self._closed_because from None
             await self._leave(opening)
             raise
 

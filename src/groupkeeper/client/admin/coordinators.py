@@ -17,6 +17,7 @@ from groupkeeper.protocol.messages.find_coordinator_response import FindCoordina
 _KEYS_PER_REQUEST = 2000
 _RETRIABLE = (14, 15)
 _GROUP_KEY = 0
+_NO_NODE = -1
 
 
 def routed(cluster: Cluster, deadline: Deadline, ask: Ask[str, V], *, chunk: int = 1) -> Routed[str, V]:
@@ -49,7 +50,9 @@ async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_
     deadline = cluster.deadline("findCoordinators", timeout_ms)
 
     async def answer_from_lookup(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Node | Failure]:
-        return {key: cluster.nodes[cluster.coordinators[key]] for key in keys}
+        # Another call may have forgotten a coordinator meanwhile: that key has no result.
+        found = ((key, cluster.nodes.get(cluster.coordinators.get(key, _NO_NODE))) for key in keys)
+        return {key: node for key, node in found if node is not None}
 
     wanted = list(group_ids)
     for group_id in wanted:

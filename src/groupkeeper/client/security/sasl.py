@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from groupkeeper.client.errors import (
     AuthenticationFailed,
+    CallTimedOut,
     ClientError,
     ConnectionFailed,
     IllegalArgument,
@@ -78,8 +79,8 @@ class SaslSecurity(Security):
                 await self._authenticate(connection, timeout_s)
             except MechanismFailed as failure:
                 raise self._failed(connection, str(failure), None) from None
-            except asyncio.CancelledError:
-                if clock.expired():
+            except (CallTimedOut, asyncio.CancelledError) as error:
+                if isinstance(error, CallTimedOut) or clock.expired():
                     raise ConnectionFailed(f"{connection.address}: no SASL {self._mechanism} answer in time") from None
                 raise
 
