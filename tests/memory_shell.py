@@ -213,6 +213,8 @@ class MemoryShell:
             self.coordinator.apply(change)
         for timer in result.timers:
             if isinstance(timer, Arm):
+                if timer.keeps_earlier and timer.timer in self.deadlines:
+                    continue
                 self.deadlines.pop(timer.timer, None)
                 self.deadlines[timer.timer] = self.now_ms + timer.after_ms
             else:

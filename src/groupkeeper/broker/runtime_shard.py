@@ -174,7 +174,7 @@ class Shard:
             self.coordinator.apply(change)
         for timer in result.timers:
             if isinstance(timer, Arm):
-                self._timers.arm(timer.timer, timer.after_ms)
+                self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
             else:
                 self._timers.disarm(timer.timer)
         for meter, count in result.marks:

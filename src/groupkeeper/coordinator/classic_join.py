@@ -110,7 +110,7 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
         return step.result(generation_answer(step, member.member_id))
     rejoined = replace(
         member,
-        rebalance_timeout_ms=_rebalance_timeout_ms(request),
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
@@ -124,7 +124,7 @@ def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: st
         instance_id=request.group_instance_id,
         client_id=call.client_id,
         client_host=call.client_host,
-        rebalance_timeout_ms=_rebalance_timeout_ms(request),
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
@@ -149,7 +149,7 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
     member = replace(
         step.roster.members[old_id],
         member_id=new_id,
-        rebalance_timeout_ms=_rebalance_timeout_ms(request),
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
@@ -205,9 +205,14 @@ def _protocols(request: JoinGroupRequest) -> Protocols:
     return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
 
-def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     """Version 0 has none: the session timeout stands in (GC-02)."""
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
+
+
+def require_member_id(member_id: str) -> JoinGroupResponse:
+    """Tells a dynamic member the id under which to join (KIP-394)."""
+    return _refusal(member_id, MemberIdRequired.code)
 
 
 def _refusal(member_id: str, error_code: int) -> JoinGroupResponse:

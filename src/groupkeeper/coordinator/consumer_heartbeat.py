@@ -7,6 +7,7 @@ from dataclasses import replace
 from groupkeeper.coordinator import consumer_records
 from groupkeeper.coordinator.classic_group import ClassicGroup
 from groupkeeper.coordinator.classic_record import group_tombstone
+from groupkeeper.coordinator.consumer_conversion import remove_or_downgrade, upgrade
 from groupkeeper.coordinator.consumer_group import (
     LEFT_EPOCH,
     LEFT_STATICALLY_EPOCH,
@@ -138,7 +139,7 @@ def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHear
     step = Step(ConsumerGroup(group_id), settings, state.topics, now_ms)
     if isinstance(group, ClassicGroup):
         if group.state is not GroupState.EMPTY:
-            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+            return upgrade(group, settings, state.topics, now_ms)
         step.start_with((group_tombstone(group_id),))
     return step
 
@@ -270,11 +271,11 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
         holder = group.static_member(request.instance_id)
         member = _check_instance(holder, request.member_id, request.instance_id)
     step = Step(group, settings, state.topics, now_ms)
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:
-        step.remove_members((member.member_id,))
-    else:
-        # It may come back under another member id; until then it keeps its place (GN-17).
-        left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, pending_revocation={})
-        step.write(consumer_records.assignment_record(group.group_id, left))
-        step.arm(Disarm(Revocation(group.group_id, member.member_id)))
-    return step.result(ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))
+        return remove_or_downgrade(step, settings, (member.member_id,), response)
+    # It may come back under another member id; until then it keeps its place (GN-17).
+    left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, pending_revocation={})
+    step.write(consumer_records.assignment_record(group.group_id, left))
+    step.arm(Disarm(Revocation(group.group_id, member.member_id)))
+    return step.result(response)

@@ -1,19 +1,14 @@
-"""Members of consumer groups beside their heartbeats: time that runs out, restarts, and the classic protocol."""
+"""Members of consumer groups beside their heartbeats: time that runs out, and restarts."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from groupkeeper.coordinator import classic_join
+from groupkeeper.coordinator.consumer_conversion import remove_or_downgrade
 from groupkeeper.coordinator.consumer_group import UNREVOKED_PARTITIONS, ConsumerGroup
-from groupkeeper.coordinator.consumer_records import group_tombstones
 from groupkeeper.coordinator.consumer_step import Step, session_timer
-from groupkeeper.coordinator.result import Call, Result
+from groupkeeper.coordinator.result import Result
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.timers import Arm, ConsumerTimer, Revocation
-from groupkeeper.protocol.errors import InconsistentGroupProtocol
-from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
 
 _RETRY_MS = 500
 
@@ -26,8 +21,7 @@ def timer_expired(state: StateView, settings: Settings, timer: ConsumerTimer, no
     if isinstance(timer, Revocation) and group.members[timer.member_id].state != UNREVOKED_PARTITIONS:
         return Result()
     step = Step(group, settings, state.topics, now_ms)
-    step.remove_members((timer.member_id,))
-    return step.result(None)
+    return remove_or_downgrade(step, settings, (timer.member_id,), None)
 
 
 def retry_timer(timer: ConsumerTimer) -> Arm:
@@ -43,14 +37,3 @@ def resume_group(group: ConsumerGroup, settings: Settings) -> Result:
         if member.state == UNREVOKED_PARTITIONS and member.classic is None:
             timers.append(Arm(Revocation(group.group_id, member.member_id), member.rebalance_timeout_ms))
     return Result(timers=tuple(timers))
-
-
-def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
-    """JoinGroup of the classic protocol, in a group of any type: an empty consumer group makes room (GM-05)."""
-    group = state.groups.get(request.group_id)
-    if not isinstance(group, ConsumerGroup):
-        return classic_join.join(state, settings, call, request, now_ms)
-    if group.members:
-        raise InconsistentGroupProtocol
-    result = classic_join.join(state, settings, call, request, now_ms)
-    return replace(result, records=(*group_tombstones(group), *result.records))

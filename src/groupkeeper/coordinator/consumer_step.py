@@ -16,7 +16,7 @@ from groupkeeper.coordinator.consumer_group import (
 )
 from groupkeeper.coordinator.consumer_replay import replay
 from groupkeeper.coordinator.reconcile import Goal, ReportedPartitions, reconcile
-from groupkeeper.coordinator.result import Meter, Record, RegexLookup, Result
+from groupkeeper.coordinator.result import Meter, Record, RegexLookup, Released, Result
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.coordinator.timers import (
     Arm,
@@ -50,6 +50,7 @@ class Step:
         self._soft: ConsumerSoft = group.soft
         self._first_soft: ConsumerSoft = group.soft
         self._lookups: list[RegexLookup] = []
+        self._released: list[Released] = []
         self._marks: list[tuple[Meter, int]] = []
 
     def start_with(self, records: Iterable[Record]) -> None:
@@ -69,9 +70,13 @@ class Step:
         """The member was heard of."""
         self._timers.append(session_timer(self.group.group_id, member, self._settings))
 
-    def arm(self, timer: Arm | Disarm) -> None:
-        """Adds a change of a timer."""
-        self._timers.append(timer)
+    def arm(self, *timers: Arm | Disarm) -> None:
+        """Adds changes of timers."""
+        self._timers.extend(timers)
+
+    def release(self, released: Iterable[Released]) -> None:
+        """Adds answers to parked calls."""
+        self._released.extend(released)
 
     def look_up(self, lookup: RegexLookup) -> None:
         """Asks for the topics of regular expressions."""
@@ -190,6 +195,7 @@ class Step:
             timers=tuple(self._timers),
             soft=soft,
             marks=tuple(self._marks),
+            released=tuple(self._released),
             lookups=tuple(self._lookups),
         )
 

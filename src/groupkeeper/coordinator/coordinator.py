@@ -20,9 +20,9 @@ from groupkeeper.coordinator import (
     views,
 )
 from groupkeeper.coordinator.classic_group import ClassicGroup, Syncing
+from groupkeeper.coordinator.consumer_classic import handle_membership, join
 from groupkeeper.coordinator.consumer_group import ConsumerGroup
 from groupkeeper.coordinator.consumer_heartbeat import heartbeat
-from groupkeeper.coordinator.consumer_membership import join
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.result import Call, Record, RegexLookup, Released, Result, SoftChange
 from groupkeeper.coordinator.settings import Settings
@@ -78,8 +78,8 @@ class Coordinator:
     def _handle(self, call: Call, now_ms: int) -> Result:
         state, settings = self._state, self._settings
         match call.request:
-            case HeartbeatRequest() as request:
-                return classic_membership.heartbeat(state, request)
+            case HeartbeatRequest() | SyncGroupRequest() | LeaveGroupRequest() as request:
+                return handle_membership(state, settings, call, request, now_ms)
             case ConsumerGroupHeartbeatRequest() as request:
                 return heartbeat(state, settings, call, request, now_ms)
             case OffsetCommitRequest() as request:
@@ -88,10 +88,6 @@ class Coordinator:
                 return offsets.fetch(state, request)
             case JoinGroupRequest() as request:
                 return join(state, settings, call, request, now_ms)
-            case SyncGroupRequest() as request:
-                return classic_membership.sync(state, settings, call, request, now_ms)
-            case LeaveGroupRequest() as request:
-                return classic_membership.leave(state, settings, request, now_ms)
             case OffsetDeleteRequest() as request:
                 return offsets.delete(state, request)
             case TxnOffsetCommitRequest() as request:

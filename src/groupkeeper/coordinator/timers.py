@@ -77,10 +77,11 @@ TimerKey: TypeAlias = MemberSession | JoinPhase | SyncPhase | OffsetExpiration |
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Expire `timer` after `after_ms` from now; replaces an earlier deadline of the same key."""
+    """Expire `timer` after `after_ms` from now; replaces an earlier deadline of the same key, unless it keeps it."""
 
     timer: TimerKey
     after_ms: int
+    keeps_earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,9 @@ class Cluster:
     """One coordinator; `records` are those of the latest call."""
 
     def __init__(self, topics: Mapping[str, int], settings: Settings | None = None) -> None:
-        self.answers: list[Message] = []
+        self.answers: dict[int, Message] = {}
         self.records: list[Record] = []
-        observer = Observer(appended=self.records.append, answered=lambda call_id, answer: self.answers.append(answer))
+        observer = Observer(appended=self.records.append, answered=self.answers.__setitem__)
         settings = settings or Settings(group_consumer_assignment_interval_ms=0)
         self.shell = MemoryShell(settings, observer=observer, topics=topics_image(topics))
         self._last_call_id = 0
@@ -59,8 +59,12 @@ class Cluster:
     def ask(self, request: Message, answer_class: type[M], *, version: int = 1, regex_trouble: str | None = None) -> M:
         self.records.clear()
         self._last_call_id += 1
-        self.shell.call(Call(self._last_call_id, request, version, "client", "/host", "fresh", regex_trouble))
-        answer = self.answers[-1]
+        self.shell.call(
+            Call(self._last_call_id, request, version, "client", "/host", f"fresh-{self._last_call_id}", regex_trouble)
+        )
+        # Timers of no time at all, as the first rebalance of a classic group may have.
+        self.shell.advance_to(self.shell.now_ms)
+        answer = self.answers[self._last_call_id]
         assert isinstance(answer, answer_class)
         return answer
 

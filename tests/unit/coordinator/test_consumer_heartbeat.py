@@ -187,7 +187,7 @@ def test_a_member_without_id_gets_one_in_version_0() -> None:
     request = ConsumerGroupHeartbeatRequest(
         GROUP, "", 0, rebalance_timeout_ms=5, subscribed_topic_names=["t"], topic_partitions=[]
     )
-    assert Cluster({}).ask(request, ConsumerGroupHeartbeatResponse, version=0).member_id == "fresh"
+    assert Cluster({}).ask(request, ConsumerGroupHeartbeatResponse, version=0).member_id == "fresh-1"
 
 
 def test_unknown_assignor() -> None:
@@ -385,7 +385,7 @@ def test_types_of_groups_replace_each_other_when_empty() -> None:
     assert _commit(cluster, "", -1) == NONE
     a = Consumer(cluster, "a")
     a.join("t")
-    join = JoinGroupRequest(GROUP, 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")])
+    join = JoinGroupRequest(GROUP, 10_000, 10_000, "", None, "connect", [JoinGroupRequestProtocol("range", b"")])
     assert cluster.ask(join, JoinGroupResponse, version=5).error_code == InconsistentGroupProtocol.code
     a.leave()
     cluster.ask(join, JoinGroupResponse, version=5)

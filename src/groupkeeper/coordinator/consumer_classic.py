@@ -1,0 +1,309 @@
+"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there
+(GM-04 … GM-10).
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from dataclasses import replace
+
+from groupkeeper.coordinator import classic_join, classic_membership, consumer_records
+from groupkeeper.coordinator.classic_group import CONSUMER_PROTOCOL_TYPE
+from groupkeeper.coordinator.consumer_conversion import encode_target, read_subscription, remove_or_downgrade
+from groupkeeper.coordinator.consumer_group import (
+    LEFT_STATICALLY_EPOCH,
+    UNRELEASED_PARTITIONS,
+    UNREVOKED_PARTITIONS,
+    ClassicMetadata,
+    ConsumerGroup,
+    ConsumerMember,
+)
+from groupkeeper.coordinator.consumer_regex import follow_regex
+from groupkeeper.coordinator.consumer_step import Step, session_timer
+from groupkeeper.coordinator.result import Call, Result
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.timers import Arm, ClassicRejoin, ClassicResync, Disarm
+from groupkeeper.coordinator.topics_image import TopicsImage
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription
+from groupkeeper.protocol.errors import (
+    NONE,
+    FencedInstanceId,
+    GroupMaxSizeReached,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    InvalidSessionTimeout,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+
+
+def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
+    """JoinGroup in a group of any type. An empty consumer group makes room for a classic one (GM-05)."""
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        return classic_join.join(state, settings, call, request, now_ms)
+    if not group.members:
+        result = classic_join.join(state, settings, call, request, now_ms)
+        return replace(result, records=(*consumer_records.group_tombstones(group), *result.records))
+    shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if not shortest_ms <= request.session_timeout_ms <= longest_ms:
+        raise InvalidSessionTimeout
+    _check_join(group, settings, request)
+    member_id = request.member_id or _member_id_of(call.fresh_id)
+    needs_id = not request.member_id and request.group_instance_id is None
+    if needs_id and call.version >= classic_join.FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+        return Result(classic_join.require_member_id(member_id))
+    step = Step(group, settings, state.topics, now_ms)
+    known = _find_or_replace(step, request, member_id)
+    return _take_part(step, settings, call, request, known, known or ConsumerMember(member_id))
+
+
+def _member_id_of(fresh_id: str) -> str:
+    """Members of consumer groups have bare ids: the 22 characters of a UUID (GM-05)."""
+    try:
+        drawn = bytes.fromhex(fresh_id.replace("-", ""))
+    except ValueError:
+        return fresh_id
+    return urlsafe_b64encode(drawn).rstrip(b"=").decode()
+
+
+def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequest) -> None:
+    if settings.group_consumer_migration_policy == "disabled":
+        raise InconsistentGroupProtocol
+    if request.member_id not in group.members and len(group.members) >= settings.group_consumer_max_size:
+        raise GroupMaxSizeReached
+    offered = {protocol.name for protocol in request.protocols}
+    for member in group.members.values():
+        if member.classic is not None:
+            offered &= {name for name, _ in member.classic.protocols}
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not offered:
+        raise InconsistentGroupProtocol
+
+
+def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
+    """The member, None for a new one. A static member takes its instance id over, whoever holds it (GM-10)."""
+    if request.group_instance_id is None:
+        return step.group.members.get(member_id)
+    holder = step.group.static_member(request.group_instance_id)
+    if request.member_id:
+        return _check_instance(holder, request.member_id)
+    if holder is not None:
+        newcomer = replace(holder, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+        step.replace_member(holder, newcomer)
+        return newcomer
+    return None
+
+
+def _check_instance(holder: ConsumerMember | None, member_id: str) -> ConsumerMember:
+    if holder is None:
+        raise UnknownMemberId
+    if holder.member_id != member_id:
+        raise FencedInstanceId
+    return holder
+
+
+def _take_part(
+    step: Step,
+    settings: Settings,
+    call: Call,
+    request: JoinGroupRequest,
+    known: ConsumerMember | None,
+    member: ConsumerMember,
+) -> Result:
+    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+    classic = ClassicMetadata(request.session_timeout_ms, protocols)
+    try:
+        subscription = read_subscription(classic)
+    except MalformedMessage as error:
+        raise InconsistentGroupProtocol from error
+    updated = replace(
+        member,
+        instance_id=request.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=classic_join.rebalance_timeout_ms(request),
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex="",
+        client_id=call.client_id,
+        client_host=call.client_host,
+        classic=classic,
+    )
+    has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
+    if known is None or updated != member:
+        step.write(consumer_records.member_record(request.group_id, updated))
+    regex = follow_regex(step, settings, call, member, updated)
+    step.refresh(must_bump=has_new_names or regex.must_bump)
+    step.update_target()
+    joined = step.reconcile(
+        updated.member_id,
+        has_changed_subscription=has_new_names or regex.has_changed,
+        reported=_owned(subscription, step.topics),
+    )
+    step.arm(
+        Disarm(ClassicRejoin(request.group_id, joined.member_id)),
+        session_timer(request.group_id, joined, settings),
+        Arm(ClassicResync(request.group_id, joined.member_id), joined.rebalance_timeout_ms),
+    )
+    return step.result(
+        JoinGroupResponse(
+            generation_id=joined.member_epoch,
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            protocol_name=protocols[0][0],
+            member_id=joined.member_id,
+        )
+    )
+
+
+def _owned(subscription: ConsumerProtocolSubscription, topics: TopicsImage) -> dict[bytes, set[int]]:
+    return {
+        topics.topics[topic.topic].topic_id: set(topic.partitions)
+        for topic in subscription.owned_partitions
+        if topic.topic in topics.topics
+    }
+
+
+# --- staying in
+
+
+def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: SyncGroupRequest) -> Result:
+    """Hands a member its assignment; nobody waits for a leader."""
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (
+        None,
+        classic.protocols[0][0],
+    ):
+        raise InconsistentGroupProtocol
+    group_id = group.group_id
+    if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
+        rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
+        return Result(SyncGroupResponse(error_code=RebalanceInProgress.code), timers=(rejoin,))
+    return Result(
+        SyncGroupResponse(
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            protocol_name=classic.protocols[0][0],
+            assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, topics, classic),
+        ),
+        timers=(
+            Disarm(ClassicResync(group_id, member.member_id)),
+            session_timer(group_id, member, settings),
+        ),
+    )
+
+
+def heartbeat(group: ConsumerGroup, settings: Settings, request: HeartbeatRequest) -> Result:
+    """Renews the session, and tells the member to rejoin when there is something to give back or to get."""
+    member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    timers = [session_timer(group.group_id, member, settings)]
+    must_rejoin = (
+        member.member_epoch < group.assignment_epoch
+        or member.state == UNREVOKED_PARTITIONS
+        or (member.state == UNRELEASED_PARTITIONS and not _waits_for_others(group, member))
+    )
+    if must_rejoin:
+        rejoin = ClassicRejoin(group.group_id, member.member_id)
+        timers.append(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))
+    code = RebalanceInProgress.code if must_rejoin else NONE
+    return Result(HeartbeatResponse(error_code=code), timers=tuple(timers))
+
+
+def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    return any(
+        partition not in member.assigned.get(topic_id, {}) and partition in group.owner_by_partition.get(topic_id, {})
+        for topic_id, partitions in group.targets.get(member.member_id, {}).items()
+        for partition in partitions
+    )
+
+
+def _classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+) -> tuple[ConsumerMember, ClassicMetadata]:
+    if instance_id is None:
+        member = group.members.get(member_id)
+    else:
+        member = _check_instance(group.static_member(instance_id), member_id)
+    if member is None or member.classic is None or member.member_epoch == LEFT_STATICALLY_EPOCH:
+        raise UnknownMemberId
+    if generation != member.member_epoch:
+        raise IllegalGeneration
+    return member, member.classic
+
+
+# --- leaving
+
+
+def leave(
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: LeaveGroupRequest, now_ms: int
+) -> Result:
+    """Removes members of either protocol, each with its own outcome (GM-09)."""
+    leaving: dict[str, None] = {}
+    answers = []
+    for identity in request.members:
+        error_code = NONE
+        try:
+            leaving[_leaving_id(group, identity)] = None
+        except KafkaError as error:
+            error_code = error.code
+        answers.append(MemberResponse(identity.member_id, identity.group_instance_id, error_code))
+    response = LeaveGroupResponse(members=answers)
+    if not leaving:
+        return Result(response)
+    return remove_or_downgrade(Step(group, settings, topics, now_ms), settings, list(leaving), response)
+
+
+def _leaving_id(group: ConsumerGroup, identity: MemberIdentity) -> str:
+    if identity.group_instance_id is None:
+        if identity.member_id not in group.members:
+            raise UnknownMemberId
+        return identity.member_id
+    holder = group.static_member(identity.group_instance_id)
+    if holder is None:
+        raise UnknownMemberId
+    if identity.member_id and identity.member_id != holder.member_id:
+        raise FencedInstanceId
+    return holder.member_id
+
+
+def handle_membership(
+    state: StateView,
+    settings: Settings,
+    call: Call,
+    request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
+    now_ms: int,
+) -> Result:
+    """SyncGroup, Heartbeat and LeaveGroup in a group of any type."""
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup) or not group.members:
+        return _handle_classic(state, settings, call, request, now_ms)
+    match request:
+        case SyncGroupRequest():
+            return sync(group, settings, state.topics, request)
+        case HeartbeatRequest():
+            return heartbeat(group, settings, request)
+        case LeaveGroupRequest():
+            return leave(group, settings, state.topics, request, now_ms)
+
+
+def _handle_classic(
+    state: StateView,
+    settings: Settings,
+    call: Call,
+    request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
+    now_ms: int,
+) -> Result:
+    match request:
+        case SyncGroupRequest():
+            return classic_membership.sync(state, settings, call, request, now_ms)
+        case HeartbeatRequest():
+            return classic_membership.heartbeat(state, request)
+        case LeaveGroupRequest():
+            return classic_membership.leave(state, settings, request, now_ms)

@@ -1,0 +1,234 @@
+"""Online migration: a classic group becomes a consumer group, and the other way round (GM-01 … GM-08)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from groupkeeper.coordinator import classic_step, consumer_records
+from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.classic_group import (
+    CONSUMER_PROTOCOL_TYPE,
+    ClassicGroup,
+    Joining,
+    Member,
+    Rebalance,
+    Roster,
+)
+from groupkeeper.coordinator.classic_record import group_record, group_tombstone
+from groupkeeper.coordinator.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.consumer_replay import replay
+from groupkeeper.coordinator.consumer_step import Step, session_timer
+from groupkeeper.coordinator.result import Record, Released, Result
+from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.timers import (
+    Arm,
+    ClassicRejoin,
+    ClassicResync,
+    ConsumerSession,
+    Disarm,
+    JoinPhase,
+    MemberSession,
+    Revocation,
+    SyncPhase,
+)
+from groupkeeper.coordinator.topics_image import TopicsImage
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
+from groupkeeper.protocol.errors import GroupIdNotFound, RebalanceInProgress
+from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.primitives import Message
+
+_UPGRADE_POLICIES = frozenset(("bidirectional", "upgrade"))
+_DOWNGRADE_POLICIES = frozenset(("bidirectional", "downgrade"))
+
+
+# --- up
+
+
+def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> Step:
+    """A step that starts with a classic group's members in a consumer group. Raises `GroupIdNotFound` (GM-02)."""
+    _check_upgrade(group, settings)
+    roster = group.roster
+    members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
+    names = {name for member in members for name in member.subscribed_topic_names}
+    group_id = group.group_id
+    targets = {member.member_id: _as_target(member.assigned) for member in members}
+    records: list[Record] = [
+        *(consumer_records.member_record(group_id, member) for member in members),
+        consumer_records.epoch_record(group_id, roster.generation, topics.metadata_hash(names)),
+        *(consumer_records.target_record(group_id, one, target) for one, target in targets.items()),
+        consumer_records.target_epoch_record(group_id, roster.generation, 0),
+        *(consumer_records.assignment_record(group_id, member) for member in members),
+    ]
+    converted = ConsumerGroup(group_id)
+    for record in records:
+        replay(converted, record)
+    step = Step(converted, settings, topics, now_ms)
+    step.start_with((group_tombstone(group_id), *records))
+    _move_timers(step, group, settings, members)
+    step.release(_released(group.soft.rebalance))
+    return step
+
+
+def _check_upgrade(group: ClassicGroup, settings: Settings) -> None:
+    trouble = None
+    if settings.group_consumer_migration_policy not in _UPGRADE_POLICIES:
+        trouble = "online upgrade is disabled"
+    elif group.roster.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        trouble = "the group does not use the consumer embedded protocol"
+    elif len(group.roster.members) > settings.group_consumer_max_size:
+        trouble = "the group size exceeds the consumer group maximum size"
+    if trouble is not None:
+        raise _refusal(group.group_id, trouble)
+
+
+def _refusal(group_id: str, trouble: str) -> GroupIdNotFound:
+    return GroupIdNotFound(f"Cannot upgrade classic group {group_id} to consumer group because {trouble}.")
+
+
+def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -> ConsumerMember:
+    generation = group.roster.generation
+    try:
+        subscription = decode_subscription(member.protocols[0][1])
+        assignment = decode_assignment(member.assignment) if member.assignment else ConsumerProtocolAssignment()
+    except (MalformedMessage, IndexError) as error:
+        raise _refusal(group.group_id, "the embedded consumer protocol is malformed") from error
+    if assignment.user_data:
+        raise _refusal(
+            group.group_id,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade",
+        )
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
+        member_epoch=generation,
+        previous_member_epoch=generation,
+        assigned={
+            topics.topics[topic.topic].topic_id: dict.fromkeys(topic.partitions, generation)
+            for topic in assignment.assigned_partitions
+            if topic.topic in topics.topics and topic.partitions
+        },
+    )
+
+
+def _as_target(assigned: Mapping[bytes, Mapping[int, int]]) -> TargetAssignment:
+    return {topic_id: frozenset(some) for topic_id, some in assigned.items()}
+
+
+def _move_timers(step: Step, group: ClassicGroup, settings: Settings, members: Sequence[ConsumerMember]) -> None:
+    group_id = group.group_id
+    step.arm(Disarm(JoinPhase(group_id)), Disarm(SyncPhase(group_id)))
+    for member_id in (*group.roster.members, *group.soft.pending):
+        step.arm(Disarm(MemberSession(group_id, member_id)))
+    for member in members:
+        step.arm(session_timer(group_id, member, settings))
+        if group.soft.rebalance is not None:
+            # Whoever is told to rejoin and doesn't was lost during the rebalance.
+            step.arm(Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms))
+
+
+def _released(rebalance: Rebalance | None) -> list[Released]:
+    """Everybody who waits for the rebalance is told to begin again, in the consumer group (GM-03)."""
+    if rebalance is None:
+        return []
+    answer: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
+    if isinstance(rebalance, Joining):
+        answer = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None)
+    return [Released(call_id, answer) for calls in rebalance.waiting.values() for call_id in calls]
+
+
+# --- down
+
+
+def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection[str]) -> bool:
+    """Whether the group becomes classic when those leave: only classic members are left then (GM-07)."""
+    remaining = [member for member_id, member in group.members.items() if member_id not in leaving]
+    return (
+        0 < len(remaining) <= settings.group_max_size
+        and all(member.classic is not None for member in remaining)
+        and settings.group_consumer_migration_policy in _DOWNGRADE_POLICIES
+    )
+
+
+def downgrade(
+    group: ConsumerGroup,
+    settings: Settings,
+    topics: TopicsImage,
+    leaving: Collection[str],
+    response: Message | None,
+    now_ms: int,
+) -> Result:
+    """Turns a group whose remaining members are all classic into a classic group, which rebalances."""
+    roster = Roster(protocol_type=CONSUMER_PROTOCOL_TYPE, generation=group.group_epoch, state_since_ms=now_ms)
+    for member_id, member in group.members.items():
+        if member_id not in leaving:
+            target = group.targets.get(member_id, {})
+            roster = roster.with_member(_downgraded_member(member, target, topics))
+    roster = replace(roster, protocol_name=roster.select_protocol())
+    roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
+    classic = ClassicGroup(group.group_id, roster)
+    step = classic_step.Step(classic, settings, now_ms)
+    step.records.extend((*consumer_records.group_tombstones(group), group_record(group.group_id, roster)))
+    for member_id in group.members:
+        for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
+            step.disarm(timer(group.group_id, member_id))
+    for remaining in roster.members.values():
+        step.renew_session(remaining)
+    classic_step.enter_join_phase(step)
+    classic_step.settle_join_phase(step)
+    return step.result(response)
+
+
+def _downgraded_member(member: ConsumerMember, target: TargetAssignment, topics: TopicsImage) -> Member:
+    assert member.classic is not None
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocols=member.classic.protocols,
+        assignment=encode_target(target, topics, member.classic),
+    )
+
+
+def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage, classic: ClassicMetadata) -> bytes:
+    """An assignment as members of the classic protocol read it, in the version of their subscription (GM-04)."""
+    version = int.from_bytes(classic.protocols[0][1][:2], "big", signed=True)
+    assigned = [
+        TopicPartition(topics.name_by_id[topic_id], sorted(partitions[topic_id]))
+        for topic_id in sorted(partitions)
+        if topic_id in topics.name_by_id
+    ]
+    version = min(max(version, 0), ConsumerProtocolAssignment.MAX_VERSION)
+    return encode_assignment(ConsumerProtocolAssignment(assigned), version)
+
+
+def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], response: Message | None) -> Result:
+    """Removes members; a group of classic members only may become a classic group (GM-07)."""
+    if must_downgrade(step.group, settings, leaving):
+        return downgrade(step.group, settings, step.topics, leaving, response, step.now_ms)
+    step.remove_members(leaving)
+    return step.result(response)
+
+
+def read_subscription(classic: ClassicMetadata) -> ConsumerProtocolSubscription:
+    """What a classic member subscribes to, by its first protocol. Raises `MalformedMessage`."""
+    return decode_subscription(classic.protocols[0][1])
