@@ -21,6 +21,7 @@ from groupkeeper.client.errors import (
     UnresolvableName,
     UnsupportedSecurity,
 )
+from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from groupkeeper.protocol.primitives import RootMessage
@@ -160,6 +161,36 @@ async def test_a_broker_that_moved_is_followed() -> None:
         old.peers = [new]
         await admin.list_groups()
         assert new.count("ListGroups") == 1
+
+
+async def test_calls_under_way_follow_a_broker_that_moves() -> None:
+    deleted = DeleteGroupsResponse(results=[DeletableGroupResult("g")])
+    async with (
+        ScriptedBroker(1, handlers=LISTING) as bootstrap,
+        ScriptedBroker(2, handlers={"DeleteGroups": in_turn(Silence)}) as before,
+        ScriptedBroker(2, handlers={**LISTING, "DeleteGroups": in_turn(deleted)}) as after,
+    ):
+        cluster_of(bootstrap, before)
+        bootstrap.coordinator_by_group["g"] = 2
+        async with fast_admin(bootstrap.bootstrap_servers) as admin:
+            deleting = asyncio.create_task(admin.delete_consumer_groups(["g"]))
+            await before.until("DeleteGroups")
+            bootstrap.peers = before.peers = [bootstrap, after]
+            await admin.list_groups()
+            assert (await deleting).all() == {"g": None}
+
+
+async def test_a_coordinator_that_metadata_left_out_is_found() -> None:
+    async with ScriptedBroker(1, handlers=LISTING) as first, ScriptedBroker(2, handlers=LISTING) as second:
+        cluster_of(first, second)
+        first.coordinator_by_group["g"] = 2
+        async with fast_admin(first.bootstrap_servers) as admin:
+            await admin.list_groups()
+            both = first.peers
+            first.peers = [first]
+            await admin.list_groups()
+            first.peers = both
+            assert (await admin.find_coordinators(["g"])).all()["g"].id == 2
 
 
 async def test_old_connections_of_a_moved_broker_are_closed() -> None:
