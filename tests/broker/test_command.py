@@ -104,7 +104,8 @@ async def test_the_file_and_what_overrides_it(begin: Begin) -> None:
     started = begin("--config", "server.properties")
     assert (started.node_id, started.address.split(":")[0]) == (0, "localhost")
     assert (await answers(started.address)).brokers[0].node_id == 0
-    assert started.errors == "groupkeeper broker: warning: unknown setting num.partitons\n"
+    assert "WARNING unknown setting num.partitons" in started.errors
+    assert started.errors.count("\n") == 1
     assert (begin.directory / "in-file/meta.properties").exists()
     second = begin("--config", "server.properties", "--port", "0", "--data", "other", "--property", "node.id=7")
     assert (second.node_id, second.address.split(":")[0]) == (7, "127.0.0.1")
@@ -128,7 +129,7 @@ class TestRefusals:
 
     def test_a_directory_that_cannot_be_made(self, begin: Begin) -> None:
         (begin.directory / "file").write_text("")
-        assert begin.fail("--port", "0", "--data", "file/d") == "file/d: Not a directory"
+        assert begin.fail("--port", "0", "--data", "file/d") == "cannot use the data directory file/d: Not a directory"
 
     @pytest.mark.parametrize(
         ("given", "message"),

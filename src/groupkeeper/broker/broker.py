@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import AsyncExitStack
+from logging import getLogger
 
 from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
@@ -13,6 +14,7 @@ from groupkeeper.broker.log_cleaner import LogCleaner
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.server import Server
+from groupkeeper.broker.settings import property_text
 from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from groupkeeper.broker.topics import Topic
+
+_log = getLogger("groupkeeper.broker")
 
 
 class Broker:
@@ -60,10 +64,10 @@ class Broker:
         *,
         port: int | None = None,
         directory: str | os.PathLike[str] | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | int | float | bool] | None = None,
     ) -> None:
         """`port` 0, and no port and no `listeners` property, take a free port on 127.0.0.1. Raises `InvalidSetting`."""
-        given = dict(properties or {})
+        given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if port is not None or "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
             given.pop("advertised.listeners", None)  # it belongs to the listeners that were replaced
@@ -88,6 +92,8 @@ class Broker:
 
     async def start(self) -> None:
         """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then nothing is left."""
+        for name in self.config.unknown:
+            _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
         async with AsyncExitStack() as opened:
             self._directory = StorageDirectory(self._storage_path(opened), self.config.node_id)
             opened.callback(self._directory.close)

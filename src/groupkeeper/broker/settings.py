@@ -106,6 +106,15 @@ class Setting(Generic[T]):
         return str(value)
 
 
+def property_text(name: str, value: object) -> str:
+    """The text of a property given as a Python value. Raises `InvalidSetting` for anything but text, bool, number."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise InvalidSetting(f"Invalid value {value!r} for configuration {name}: expected text, a number or a bool")
+    return str(value)
+
+
 class SettingsTable:
     """Base of a class whose attributes are settings; instances hold their values."""
 

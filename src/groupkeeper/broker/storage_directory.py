@@ -59,8 +59,11 @@ class StorageDirectory:
     def __init__(self, path: str, node_id: int) -> None:
         """Makes the directory if it is absent and locks it. Raises `DirectoryInUse`, `InvalidSetting`, OSError."""
         self.path = path
-        os.makedirs(path, exist_ok=True)
-        self._lock = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.makedirs(path, exist_ok=True)
+            self._lock = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise InvalidSetting(f"cannot use the data directory {path}: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from logging import getLogger
@@ -41,6 +42,7 @@ JOURNAL = "topics.journal"
 START_OFFSETS = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _DELETED = ".deleted"
+_PARTITION_DIRECTORY = re.compile(r".+-\d+")
 _REMEMBERED_DELETIONS = 1000
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 
@@ -89,6 +91,7 @@ class Topics:
         self._sorted_names: list[str] | None = None
         self._plain = TopicConfig({}, config)
         self._deleted_ms: dict[str, int] = {}
+        self._dropped_ids: set[bytes] = set()
         self._journal = -1
         self._is_loaded = False
         self._on_created: list[Callable[[Topic], None]] = []
@@ -237,22 +240,56 @@ class Topics:
     # ------------------------------------------------------------------ on disk
 
     def load(self) -> None:
-        """Reads the registry and recovers every log. Raises `InvalidSetting` when the registry is damaged."""
+        """Reads the registry and recovers every log.
+
+        Raises `InvalidSetting` when the registry is damaged, and when there are logs that it doesn't know: a topic of
+        that name would write over them.
+        """
         for entry in self._read_journal():
             self._replay(entry)
+        self._refuse_foreign_logs()
+        self._remove_leftovers()  # before the rewriting, which forgets what was deleted
         self._rewrite_journal()
         was_clean = self._take_clean_mark()
         start_offsets = self._read_start_offsets()
         existing = set(os.listdir(self._directory.path))
-        for directory in existing:
-            if directory.endswith(_DELETED):
-                shutil.rmtree(self._directory.file(directory), ignore_errors=True)
         for topic in self._topic_by_name.values():
             for log in topic.partitions:
                 log.log_start_offset = start_offsets.get((topic.name, log.index), 0)
                 if f"{topic.name}-{log.index}" in existing:
-                    self._recover(log, was_clean=was_clean)
+                    log.recover(os.listdir(self._log_directory(topic.name, log.index)), was_clean=was_clean)
         self._is_loaded = True
+
+    def _refuse_foreign_logs(self) -> None:
+        """A log is ours when the registry has or had its topic: a deletion is written down before the log goes."""
+        from groupkeeper.broker.settings import InvalidSetting
+
+        foreign = []
+        for name in sorted(os.listdir(self._directory.path)):
+            if not _PARTITION_DIRECTORY.fullmatch(name) or not os.path.isdir(self._directory.file(name)):
+                continue
+            topic, _, index = name.rpartition("-")
+            topic_id = topic_id_of(self._directory.file(name))
+            is_dropped = topic_id in self._dropped_ids
+            is_known = self.partition(topic, int(index)) is not None
+            if not is_dropped and not (is_known and topic_id in (None, self._topic_by_name[topic].topic_id)):
+                foreign.append(name)
+        if foreign:
+            shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+            raise InvalidSetting(
+                f"data directory {self._directory.path} has partition logs that its {JOURNAL} does not know: {shown}. "
+                "They may belong to another broker: use another directory, or move them away"
+            )
+
+    def _remove_leftovers(self) -> None:
+        """Removes what a deletion that was cut short left: logs set aside, and logs of topics that were dropped."""
+        for name in os.listdir(self._directory.path):
+            path = self._directory.file(name)
+            if _PARTITION_DIRECTORY.fullmatch(name.removesuffix(_DELETED)) and (
+                topic_id_of(path) in self._dropped_ids or (name.endswith(_DELETED) and topic_id_of(path) is not None)
+            ):
+                _log.warning("%s belongs to a topic that was deleted; removing it", path)
+                shutil.rmtree(path, ignore_errors=True)
 
     def _take_clean_mark(self) -> bool:
         """Whether the broker was stopped in order; a start that doesn't get as far counts as a kill."""
@@ -261,14 +298,6 @@ class Topics:
         except FileNotFoundError:
             return False
         return True
-
-    def _recover(self, log: PartitionLog, *, was_clean: bool) -> None:
-        directory = self._log_directory(log.topic, log.index)
-        if topic_id_of(directory) not in (None, log.topic_id):
-            _log.warning("%s belongs to another topic of that name, which was deleted; removing it", directory)
-            self._move_aside(directory)
-        else:
-            log.recover(os.listdir(directory), was_clean=was_clean)
 
     def _read_journal(self) -> list[dict[str, Any]]:
         from groupkeeper.broker.settings import InvalidSetting
@@ -279,6 +308,8 @@ class Topics:
                 lines = file.read().split("\n")
         except FileNotFoundError:
             return []
+        except UnicodeDecodeError as error:
+            raise InvalidSetting(f"{path} is damaged: it is no UTF-8 text at byte {error.start}") from None
         if lines[-1]:
             _log.warning("%s: the last line is incomplete, the change it begins was never answered", path)
         entries = []
@@ -296,6 +327,7 @@ class Topics:
         elif "delete" in entry:
             topic = self._topic_by_name.pop(entry["delete"])
             del self._topic_by_id[topic.topic_id]
+            self._dropped_ids.add(topic.topic_id)
             self._collisions.pop(topic.name.replace(".", "_"), None)
         elif "grow" in entry:
             topic = self._topic_by_name[entry["grow"]]

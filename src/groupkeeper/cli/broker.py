@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 
@@ -24,6 +25,7 @@ _EXIT_FORCED = 130
 def run(argv: Sequence[str]) -> int:
     """Runs a broker; returns its exit status. Blocks until SIGTERM or SIGINT; a second signal ends it at once."""
     arguments = _parser().parse_args(argv)
+    _open_standard_streams()
     logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
         properties = _properties(arguments)
@@ -32,8 +34,6 @@ def run(argv: Sequence[str]) -> int:
         return _fail(str(error))
     except OSError as error:
         return _fail(f"cannot read {error.filename}: {error.strerror}")
-    for name in broker.config.unknown:
-        print(f"groupkeeper broker: warning: unknown setting {name}", file=sys.stderr)
     try:
         return _run_loop(_serve(broker))
     except InvalidSetting as error:
@@ -43,6 +43,13 @@ def run(argv: Sequence[str]) -> int:
         return _fail(f"{where}{error.strerror or error}")
 
 
+def _open_standard_streams() -> None:
+    """Started with a closed stream (`>&-`), a socket would take its number and be mistaken for it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="groupkeeper broker",
@@ -50,7 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", metavar="FILE", help="settings in a Java properties file, with Kafka's names")
     parser.add_argument(
-        "--port", type=_port, metavar="N", help="listen on 127.0.0.1:N whatever the file says; 0 takes a free port"
+        "--port",
+        type=_port,
+        metavar="N",
+        help="listen on 127.0.0.1:N whatever the file says; 0 takes a free port; default: the file's, else 9092",
     )
     parser.add_argument(
         "--data", metavar="DIR", help="data directory, whatever the file says; default: log.dirs, else kafka-logs"
@@ -74,8 +84,11 @@ def _port(text: str) -> int:
 def _properties(arguments: argparse.Namespace) -> dict[str, str]:
     properties = {}
     if arguments.config is not None:
-        with open(arguments.config, encoding="utf-8", errors="replace") as file:
-            properties = parse_properties(file.read())
+        try:
+            with open(arguments.config, encoding="utf-8") as file:
+                properties = parse_properties(file.read())
+        except UnicodeDecodeError:
+            raise InvalidProperties(f"cannot read {arguments.config}: it is no UTF-8 text") from None
     for given in arguments.property:
         name, separator, value = given.partition("=")
         if not separator:

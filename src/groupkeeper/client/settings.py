@@ -71,7 +71,7 @@ _INTEGERS = (
 
 def _milliseconds(name: str, text: str) -> int:
     try:
-        value = int(text.strip())
+        value = int(str(text).strip())
     except ValueError:
         value = -1
     if value < 0:

@@ -2,7 +2,7 @@ import pytest
 
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, listeners_of
-from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.settings import InvalidSetting, property_text
 from groupkeeper.broker.topic_config import TopicConfig
 
 
@@ -159,3 +159,13 @@ def test_every_setting_has_a_text_and_a_default_within_its_bounds() -> None:
             text = setting.format(setting.default)
             if text is not None:
                 assert setting.parse(text) == setting.default, setting.name
+
+
+@pytest.mark.parametrize(("given", "text"), [(3, "3"), (False, "false"), ("x", "x"), (0.5, "0.5")])
+def test_python_values_are_taken_as_properties(given: object, text: str) -> None:
+    assert property_text("any", given) == text
+
+
+def test_values_without_a_text_are_refused() -> None:
+    with pytest.raises(InvalidSetting, match=r"Invalid value \['a'\] for configuration log\.dirs"):
+        property_text("log.dirs", ["a"])

@@ -132,7 +132,7 @@ def test_a_log_left_behind_by_a_deletion_that_was_cut_short_is_not_revived(
     found = open_topics().get("a")
     assert found is not None
     assert found.partitions[0].log_end_offset == 0
-    assert "belongs to another topic" in caplog.text
+    assert "belongs to a topic that was deleted" in caplog.text
 
 
 def test_log_start_offsets_survive_a_restart(open_topics: OpenTopics) -> None:
@@ -195,3 +195,43 @@ class TestStorageDirectory:
         assert uuid_of("AAECAwQFBgcICQoLDA0ODw") == bytes(range(16))
         with pytest.raises(ValueError):
             uuid_of("AAEC")
+
+
+def test_logs_that_the_registry_does_not_know_are_never_touched(open_topics: OpenTopics, tmp_path: Path) -> None:
+    foreign = tmp_path / "orders-0"
+    foreign.mkdir()
+    (foreign / "00000000000000000000.log").write_bytes(BATCH)
+    with pytest.raises(InvalidSetting, match=r"does not know: orders-0\. .*use another directory"):
+        open_topics()
+    assert (foreign / "00000000000000000000.log").read_bytes() == BATCH
+
+
+def test_a_lost_registry_is_an_error_not_an_empty_broker(open_topics: OpenTopics, tmp_path: Path) -> None:
+    topic = open_topics().create("a", 1)
+    topic.partitions[0].append(BATCH, 1)
+    (tmp_path / "topics.journal").unlink()
+    with pytest.raises(InvalidSetting, match="does not know: a-0"):
+        open_topics()
+
+
+def test_only_what_a_deletion_left_is_removed(open_topics: OpenTopics, tmp_path: Path) -> None:
+    topics = open_topics()
+    topics.create("a", 1).partitions[0].append(BATCH, 1)
+    topics.create("b", 1).partitions[0].append(BATCH, 1)
+    (tmp_path / "photos.deleted").mkdir()
+    (tmp_path / "my-1.deleted").mkdir()
+    # Killed after the deletion was written down: once before the logs were renamed, once before they were removed.
+    journal = tmp_path / "topics.journal"
+    journal.write_text(journal.read_text() + '{"delete": "a"}\n{"delete": "b"}\n')
+    (tmp_path / "b-0").rename(tmp_path / "b-0.deleted")
+    assert list(open_topics().names()) == []
+    assert not (tmp_path / "a-0").exists()
+    assert not (tmp_path / "b-0.deleted").exists()
+    assert (tmp_path / "photos.deleted").exists()
+    assert (tmp_path / "my-1.deleted").exists()
+
+
+def test_a_registry_of_random_bytes_is_named(open_topics: OpenTopics, tmp_path: Path) -> None:
+    (tmp_path / "topics.journal").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(InvalidSetting, match=r"topics\.journal is damaged"):
+        open_topics()
