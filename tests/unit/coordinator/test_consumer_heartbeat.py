@@ -17,6 +17,7 @@ from groupkeeper.protocol.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
+    GroupSubscribedToTopic,
     InconsistentGroupProtocol,
     InvalidRegularExpression,
     InvalidRequest,
@@ -42,6 +43,12 @@ from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 
@@ -377,6 +384,66 @@ def test_fetches_follow_member_epochs(member_id: str | None, epoch: int, error_c
     Consumer(cluster, "a").join("t")
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, member_id, epoch, None)])
     assert cluster.ask(request, OffsetFetchResponse, version=9).groups[0].error_code == error_code
+
+
+def test_all_offsets_are_shown_to_everybody_while_members_are_active() -> None:
+    # K88-16
+    cluster = Cluster({"t": 2})
+    a = Consumer(cluster, "a")
+    a.join("t")
+    assert _commit(cluster, "a", a.epoch, 1) == NONE
+    (group,) = cluster.ask(
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, None, -1, None)]), OffsetFetchResponse, version=9
+    ).groups
+    assert group.error_code == NONE
+    assert [
+        (topic.name, one.partition_index, one.committed_offset) for topic in group.topics for one in topic.partitions
+    ] == [("t", 1, 5)]
+
+
+def test_offsets_of_topics_that_are_subscribed_to_stay() -> None:
+    # K496-16: by name or by regular expression, assigned or not
+    cluster = Cluster({"t": 1, "by-name": 1, "by-regex": 1})
+    a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
+    a.join("by-name")
+    b.join(regex="by-r.*")
+    cluster.shell.resolve({"by-r.*": frozenset({"by-regex"})})
+    topics = [
+        OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(0)]) for name in ("t", "by-name", "by-regex")
+    ]
+    answer = cluster.ask(OffsetDeleteRequest(GROUP, topics), OffsetDeleteResponse, version=0)
+    assert answer.error_code == NONE
+    codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+    assert codes == {"t": NONE, "by-name": GroupSubscribedToTopic.code, "by-regex": GroupSubscribedToTopic.code}
+
+
+@pytest.mark.parametrize("assignors", [("range", "uniform"), ("uniform", "range")])
+def test_the_first_assignor_is_the_default(assignors: tuple[str, ...]) -> None:
+    # GF-03
+    settings = Settings(group_consumer_assignment_interval_ms=0, group_consumer_assignors=assignors)
+    cluster = Cluster({"t": 1}, settings)
+    Consumer(cluster, "a").join("t")
+    (group,) = cluster.ask(ConsumerGroupDescribeRequest([GROUP]), ConsumerGroupDescribeResponse).groups
+    assert group.assignor_name == assignors[0]
+
+
+def test_listings_show_the_state_that_was_written() -> None:
+    # K518-17, GD-10
+    cluster = Cluster({"t": 2})
+    a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
+
+    def state() -> str:
+        return cluster.ask(ListGroupsRequest(), ListGroupsResponse, version=5).groups[0].group_state
+
+    a.join("t")
+    assert state() == "Stable"
+    b.join("t")
+    assert state() == "Reconciling"
+    settle(a, b)
+    assert state() == "Stable"
+    a.leave()
+    b.leave()
+    assert state() == "Empty"
 
 
 def test_types_of_groups_replace_each_other_when_empty() -> None:
