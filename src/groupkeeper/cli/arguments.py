@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from typing import TYPE_CHECKING
+import argparse
+import sys
+from argparse import RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING, Any
 
 from groupkeeper import __version__
 from groupkeeper.cli import groups_commands as groups
+from groupkeeper.cli.output import complain, say
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    Commands = _SubParsersAction[ArgumentParser]
+    Commands = _SubParsersAction["ArgumentParser"]
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """argparse's, but what it cannot print is a failure."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            (say if file is sys.stdout else complain)(message)
 
 
 def parser() -> ArgumentParser:
@@ -56,7 +67,7 @@ def _add_groups(commands: Commands) -> None:
 def _add(commands: Commands, name: str, purpose: str) -> ArgumentParser:
     command = commands.add_parser(name, help=purpose, description=purpose, formatter_class=RawDescriptionHelpFormatter)
     command.add_argument(
-        "--bootstrap-server", required=True, metavar="HOST:PORT[,…]", help="brokers to connect to first"
+        "--bootstrap-server", required=True, metavar="HOST:PORT[,...]", help="brokers to connect to first"
     )
     command.add_argument("--command-config", metavar="FILE", help="properties for the client, by their Kafka names")
     command.add_argument("--timeout", type=int, default=30000, metavar="MS", help="of each call; default: 30000")

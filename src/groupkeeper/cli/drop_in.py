@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from groupkeeper.cli.options import Options, OptionTable
+from groupkeeper.cli.output import complain, say, written
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
+
+__all__ = [
+    "KAFKA_VERSION",
+    "ExecutionFailure",
+    "PropertiesUnreadable",
+    "complain",
+    "failing",
+    "log_warning",
+    "refuse_usage",
+    "run_tool",
+    "say",
+    "show_help_or_version",
+]
 
 KAFKA_VERSION = "4.3.1"
 """The release whose tools the drop-in commands equal."""
@@ -39,17 +52,6 @@ def failing(text_of: Callable[[Exception], str]) -> Iterator[None]:
         raise ExecutionFailure(text_of(error)) from error
 
 
-def say(text: str) -> None:
-    """Write to standard output."""
-    sys.stdout.write(text)
-
-
-def complain(text: str) -> None:
-    """Write to standard error, after what standard output has so far."""
-    sys.stdout.flush()
-    sys.stderr.write(text)
-
-
 def log_warning(text: str, logger: str) -> None:
     """A warning as the official tools log it."""
     from datetime import datetime
@@ -61,17 +63,10 @@ def log_warning(text: str, logger: str) -> None:
 def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | None) -> int:
     """Run a tool with its arguments, None: those of this program; the result is the exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    try:
-        # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
-        status = run([word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words])
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has enough. Nothing may be flushed again when Python exits.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    return status
+    # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
+    words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
+    # What the terminal's encoding lacks becomes a question mark, as Java writes it.
+    return written(lambda: run(words), unencodable="replace")
 
 
 def show_help_or_version(table: OptionTable, options: Options) -> int | None:

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
+from groupkeeper.cli.output import complain, say
 from groupkeeper.cli.properties import BadEscape, read_properties
 from groupkeeper.cli.reports import Problem, Report, Row, as_json, as_table, problems_text
 from groupkeeper.client.admin import Admin
@@ -40,14 +41,13 @@ def run(options: Namespace) -> int:
     try:
         report = asyncio.run(_run(options))
     except (KafkaError, ClientError, OSError, ValueError) as problem:
-        sys.stderr.write(f"error: {problem}\n")
+        complain(f"error: {problem}\n")
         return 1
     if options.output == "json":
-        sys.stdout.write(as_json(report))
+        say(as_json(report, encoding=sys.stdout.encoding))
     else:
-        sys.stdout.write(as_table(report))
-        sys.stdout.flush()
-        sys.stderr.write(problems_text(report))
+        say(as_table(report))
+        complain(problems_text(report))
     return report.exit_status
 
 

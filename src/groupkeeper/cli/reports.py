@@ -37,10 +37,19 @@ class Report(NamedTuple):
         return 1 if self.problems else 0
 
 
-def as_json(report: Report) -> str:
-    """One object: the rows under the report's kind, and ``problems``."""
+def as_json(report: Report, *, encoding: str | None = None) -> str:
+    """One object: the rows under the report's kind, and ``problems``.
+
+    Letters that the encoding doesn't have are escaped as JSON does it; None: it has all.
+    """
     problems = [problem._asdict() for problem in report.problems]
-    return json.dumps({report.kind: list(report.rows), "problems": problems}, indent=2, ensure_ascii=False) + "\n"
+    document = {report.kind: list(report.rows), "problems": problems}
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(document, indent=2) + "\n"
+    return text
 
 
 def as_table(report: Report) -> str:

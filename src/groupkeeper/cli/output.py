@@ -1,0 +1,97 @@
+"""Writing what commands say: whole, or with one line that says why not. Nothing crashes on what cannot be encoded."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable
+
+
+class Unwritable(Exception):
+    """Standard output takes no more. The text is the reason."""
+
+
+class _Closed(io.TextIOBase):
+    """Stands for a standard output that was closed when the program began: what is written is missed at a flush."""
+
+    def __init__(self) -> None:
+        self._missed = False
+
+    def write(self, text: str) -> int:
+        self._missed = self._missed or bool(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._missed:
+            self._missed = False
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def say(text: str) -> None:
+    """Write to standard output. Raises Unwritable, BrokenPipeError."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unwritable(error.strerror or str(error)) from error
+
+
+def complain(text: str) -> None:
+    """Write to standard error, after what standard output has so far. Raises Unwritable, BrokenPipeError."""
+    flush()
+    _complain_at_last(text)
+
+
+def flush() -> None:
+    """Send off what standard output has so far. Raises Unwritable, BrokenPipeError."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unwritable(error.strerror or str(error)) from error
+
+
+def written(run: Callable[[], int], *, unencodable: str) -> int:
+    """Run a command, and see that its output arrives; the result is the exit status.
+
+    ``unencodable``: Python's name for what becomes of characters that the output's encoding doesn't have.
+    """
+    if sys.stdout is None:  # mypy doesn't know that it is None when the descriptor is closed
+        sys.stdout = _Closed()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors=unencodable)
+    try:
+        try:
+            status = run()
+        except SystemExit:
+            flush()  # argparse ends so, after a help that perhaps nobody got
+            raise
+        flush()
+    except BrokenPipeError:
+        # The reader has enough.
+        _drop_output()
+        return 0
+    except Unwritable as problem:
+        _drop_output()
+        _complain_at_last(f"cannot write the output: {problem}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _complain_at_last(text: str) -> None:
+    # Where standard error cannot be written either, only the exit status is left to tell.
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+
+
+def _drop_output() -> None:
+    """Nothing may be flushed again when Python exits."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
