@@ -126,7 +126,7 @@ class Config(GroupSettings):
     )
     log_initial_task_delay_ms = long(30000, low=0, doc="Wait before old segments are looked for the first time.")
     groupkeeper_internal_topics_roll_bytes = long(
-        8388608,
+        1048576,
         low=1,
         doc="Size from which a segment of an internal topic is closed early to be compacted, so that starts are short.",
     )

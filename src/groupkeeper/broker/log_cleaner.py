@@ -97,7 +97,10 @@ class LogCleaner:
             except OSError as error:
                 _log.warning("%r: cannot remove old segments: %s", log, error)
         if total:
-            self._broker.topics.write_start_offsets()
+            try:
+                self._broker.topics.write_start_offsets()
+            except OSError as error:  # the segments that are left say the same
+                _log.warning("cannot write the log start offsets: %s", error)
         return total
 
     async def _remove_retired(self, now_ms: int) -> None:
@@ -131,7 +134,11 @@ class LogCleaner:
             if dirty is None or not (dirty.is_due or dirty.ratio > log.config.min_cleanable_dirty_ratio):
                 return False
             end_offset = await self._compact_log(log, dirty, now_ms)
-        except (CorruptRecord, KafkaError, OSError) as error:
+        except OSError as error:
+            if log.failure is None:  # else the topic was deleted meanwhile
+                _log.warning("%r: cannot be compacted now: %s", log, error)
+            return False
+        except (CorruptRecord, KafkaError) as error:
             _log.error("%r: cannot be compacted, it is left alone until the next start: %s", log, error)
             self._given_up.add(log)
             return False
