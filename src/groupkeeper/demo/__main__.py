@@ -5,7 +5,7 @@ import sys
 from types import FrameType
 
 MISSING = """The demo uses real clients beside groupkeeper, and {module!r} is not installed.
-Install the extra that brings them:  pip install 'groupkeeper[demo]'   (in a checkout: make demo)"""
+Install the extra that brings them:  pip install '.[demo]'   in a checkout, or make demo"""
 
 
 def interrupt(signum: int, frame: FrameType | None) -> None:
