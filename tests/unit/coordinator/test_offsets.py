@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.coordinator.consumer_driver import Cluster
 from tests.unit.coordinator.driver import INITIAL_DELAY_MS, SESSION_MS, Driver, is_tombstone
 
 from groupkeeper.coordinator.result import Meter
@@ -29,7 +30,14 @@ from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.primitives import ZERO_UUID
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 ID_1, ID_2 = bytes([1] * 16), bytes([2] * 16)
@@ -339,3 +347,18 @@ class TestPendingOffsets:
         assert rebuilt.fetch([T0], require_stable=True) == {T0: (-1, UnstableOffsetCommit.code)}
         rebuilt.shell.end_transaction(1, is_commit=True)
         assert rebuilt.fetch() == {T0: (5, NONE)}
+
+
+def test_transactional_offsets_are_counted_when_they_are_accepted() -> None:
+    # K496-62, GO-24
+    cluster = Cluster({"t": 1})
+    topic = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, 5, -1, "")])
+    request = TxnOffsetCommitRequest("tx", "g", 7, 0, topics=[topic])
+    cluster.ask(request, TxnOffsetCommitResponse, version=5)
+    assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
+    (record,) = cluster.records
+    assert isinstance(record, Entry)
+    assert isinstance(record.value, OffsetCommitValue)
+    assert record.value.topic_id == ZERO_UUID
+    cluster.shell.coordinator.replay_end_transaction(7, is_commit=True)
+    assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
