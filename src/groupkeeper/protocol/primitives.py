@@ -21,6 +21,8 @@ ZERO_UUID = bytes(16)
 """The uuid of all zeros, Kafka's "no id"."""
 
 MAX_VARINT_BYTES = 5
+MAX_TEXT_BYTES = 2**15 - 1
+"""Of a string in any encoding: Kafka refuses longer ones, and records and older versions cannot hold them."""
 
 
 class MalformedMessage(ValueError):
@@ -140,6 +142,8 @@ def read_compact_text(buf: bytes, pos: int) -> tuple[str, int]:
     length, start = read_varint(buf, pos)
     if length == 0:
         raise MalformedMessage(f"null string at {pos} where none is allowed")
+    if length - 1 > MAX_TEXT_BYTES:
+        raise MalformedMessage(f"string of {length - 1} bytes at {pos}, {MAX_TEXT_BYTES} are allowed")
     end = start + length - 1
     if end > len(buf):
         raise MalformedMessage(f"string of {length - 1} bytes at {pos} runs past the end")

@@ -11,9 +11,17 @@ from tests.unit.protocol import corpus, strategies
 from tools.protocol import generate
 from tools.protocol.schema import Field, Message, Struct, Versions
 
-from groupkeeper.protocol.codec import UnsupportedField, UnsupportedMessageVersion, decode, decode_prefix, encode
+from groupkeeper.protocol.codec import (
+    MalformedMessage,
+    UnsupportedField,
+    UnsupportedMessageVersion,
+    decode,
+    decode_prefix,
+    encode,
+)
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.primitives import Message as MessageValue
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage, varint
 
 MESSAGES = corpus.schemas()
 CLASSES = corpus.classes()
@@ -176,3 +184,10 @@ def test_numbers_out_of_range_are_refused() -> None:
         encode(heartbeat, 4)
     with pytest.raises(UnsupportedField):
         encode(CLASSES["HeartbeatRequest"]("g" * 32_768), 0)  # type: ignore[call-arg]
+
+
+def test_a_longer_string_than_kafka_takes_is_malformed() -> None:
+    whole = encode(HeartbeatRequest("g" * 32_767), 4)
+    assert decode(HeartbeatRequest, whole, 4).group_id == "g" * 32_767
+    with pytest.raises(MalformedMessage, match="string of 32768 bytes"):
+        decode(HeartbeatRequest, varint(32_769) + whole[3:-1] + b"g" + whole[-1:], 4)
