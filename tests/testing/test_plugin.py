@@ -1,5 +1,6 @@
 """The pytest plugin as its users meet it."""
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -47,5 +48,7 @@ def test_a_restart_on_the_same_directory(tmp_path: Path) -> None:
 
 
 def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
     with BackgroundBroker(directory=tmp_path), pytest.raises(InvalidSetting, match="in use by another broker"):
         BackgroundBroker(directory=tmp_path).start()
+    assert set(threading.enumerate()) <= before

@@ -59,6 +59,7 @@ class BackgroundBroker:
         self._running.add_done_callback(lambda _: self._ready.set())
         self._ready.wait()
         if self._running.done():
+            self._thread.shutdown()
             self._running.result()
 
     def stop(self) -> None:
@@ -67,8 +68,8 @@ class BackgroundBroker:
             return
         if not self._running.done():
             self._loop.call_soon_threadsafe(self._stop_wanted.set)
-        self._running.result()
         self._thread.shutdown()
+        self._running.result()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
