@@ -127,7 +127,7 @@ def test_pkcs12_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "trust.p12"
     path.write_bytes(trust_pkcs12(PASSWORD, certified("CA")))
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
-    with pytest.raises(UnsupportedSecurity, match=r"needs a library: pip install 'groupkeeper\[security\]'"):
+    with pytest.raises(UnsupportedSecurity, match=r"needs a library: the extra 'security'"):
         trusted_certificates(trust_store(path))
 
 
