@@ -193,7 +193,8 @@ def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
         raise UnsupportedSecurity(
-            f"{source.place} is a PKCS12 store, and reading it needs a library: the extra 'security' (in a checkout: pip install '.[security]')"
+            f"{source.place} is a PKCS12 store, and reading it needs a library: the extra 'security' "
+            "(in a checkout: pip install '.[security]')"
         ) from None
     try:
         store = pkcs12.load_pkcs12(content, None if password is None else password.encode())
