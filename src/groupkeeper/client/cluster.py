@@ -100,9 +100,11 @@ class Cluster:
         self.nodes[node.id] = node
         known = self._peers.get(node.id)
         if known is not None and known.address == address:
+            known.node = node
             return known
         peer = next((each for each in self._bootstrap if each.address == address), None)
         peer = peer or Peer(address, self.settings, self._security)
+        peer.node = node
         self._peers[node.id] = peer
         if known is not None and known not in self._bootstrap:
             moved = ConnectionFailed(f"{known.address}: the broker has moved to {address}")  # so that calls ask again

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from groupkeeper.client.security import Security
     from groupkeeper.client.settings import Settings
     from groupkeeper.client.timing import Deadline
+    from groupkeeper.client.topology import Node
 
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
@@ -46,7 +47,8 @@ _ANY_VERSION = 32767
 class Peer:
     """One broker. Connections are opened when they are needed and shared by concurrent requests.
 
-    ``failures`` counts the failed attempts since the last answer.
+    ``failures`` counts the failed attempts since the last answer. ``node`` is what the cluster calls it; None for a
+    bootstrap server that no broker is known to be.
     """
 
     __slots__ = (
@@ -59,11 +61,13 @@ class Peer:
         "_versions",
         "address",
         "failures",
+        "node",
     )
 
     def __init__(self, address: Address, settings: Settings, security: Security) -> None:
         self.address = address
         self.failures = 0
+        self.node: Node | None = None
         self._has_answered = False
         self._settings = settings
         self._security = security

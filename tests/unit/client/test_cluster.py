@@ -22,6 +22,7 @@ from groupkeeper.client.errors import (
     UnsupportedSecurity,
 )
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 from groupkeeper.protocol.primitives import RootMessage
@@ -191,6 +192,29 @@ async def test_a_coordinator_that_metadata_left_out_is_found() -> None:
             await admin.list_groups()
             first.peers = both
             assert (await admin.find_coordinators(["g"])).all()["g"].id == 2
+
+
+async def test_a_broker_may_answer_after_metadata_left_it_out() -> None:
+    described = asyncio.Event()
+
+    async def describe(message: RootMessage, version: int) -> RootMessage:
+        await described.wait()
+        return DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", group_state="Empty")])
+
+    only_classic = {"ConsumerGroupDescribe": None}
+    async with (
+        ScriptedBroker(1, handlers=LISTING) as first,
+        ScriptedBroker(2, handlers={**LISTING, "DescribeGroups": describe}, ranges=only_classic) as second,
+    ):
+        cluster_of(first, second)
+        first.coordinator_by_group["g"] = 2
+        async with fast_admin(first.bootstrap_servers) as admin:
+            describing = asyncio.create_task(admin.describe_consumer_groups(["g"]))
+            await second.until("DescribeGroups")
+            first.peers = second.peers = [first]
+            await admin.list_groups()
+            described.set()
+            assert (await describing).all()["g"].coordinator.id == 2
 
 
 async def test_old_connections_of_a_moved_broker_are_closed() -> None:

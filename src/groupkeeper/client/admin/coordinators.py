@@ -17,7 +17,6 @@ from groupkeeper.protocol.messages.find_coordinator_response import FindCoordina
 _KEYS_PER_REQUEST = 2000
 _RETRIABLE = (14, 15)
 _GROUP_KEY = 0
-_NO_NODE = -1
 
 
 def routed(cluster: Cluster, deadline: Deadline, ask: Ask[str, V], *, chunk: int = 1) -> Routed[str, V]:
@@ -45,14 +44,18 @@ def locating(cluster: Cluster) -> Locate[str]:
     return locate
 
 
+def coordinator_at(peer: Peer) -> Node:
+    """The broker that was asked. What the cluster remembers may have changed while it answered."""
+    assert peer.node is not None, "groups are asked of brokers that were looked up"
+    return peer.node
+
+
 async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_ms: int | None) -> Batch[str, Node]:
     """Admin.find_coordinators."""
     deadline = cluster.deadline("findCoordinators", timeout_ms)
 
     async def answer_from_lookup(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Node | Failure]:
-        # Another call may have forgotten a coordinator meanwhile: that key has no result.
-        found = ((key, cluster.nodes.get(cluster.coordinators.get(key, _NO_NODE))) for key in keys)
-        return {key: node for key, node in found if node is not None}
+        return dict.fromkeys(keys, coordinator_at(peer))
 
     wanted = list(group_ids)
     for group_id in wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from groupkeeper.client.admin.coordinators import routed
+from groupkeeper.client.admin.coordinators import coordinator_at, routed
 from groupkeeper.client.admin.operations import operation_names
 from groupkeeper.client.admin.types import (
     Batch,
@@ -58,13 +58,13 @@ async def describe_consumer_groups(
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
         answers: dict[str, ConsumerGroupDescription | Failure]
         try:
-            answers = await _describe_consumer(cluster, peer, keys, include_authorized_operations, deadline)
+            answers = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
         except UnsupportedVersion as error:
             answers = dict.fromkeys(keys, error)
         firsts = {key: failure for key in keys if (failure := _may_be_classic(answers.get(key))) is not None}
         if firsts:
             classic = await _describe_classic(
-                cluster, peer, list(firsts), include_authorized_operations, deadline, _as_consumer_group
+                peer, list(firsts), include_authorized_operations, deadline, _as_consumer_group
             )
             for key, answer in classic.items():
                 is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
@@ -81,7 +81,7 @@ async def describe_classic_groups(
     deadline = cluster.deadline("describeClassicGroups", timeout_ms)
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ClassicGroupDescription | Failure]:
-        return await _describe_classic(cluster, peer, keys, include_authorized_operations, deadline, _as_classic_group)
+        return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_classic_group)
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
 
@@ -95,7 +95,7 @@ def _may_be_classic(answer: ConsumerGroupDescription | Failure | None) -> Failur
 
 
 async def _describe_consumer(
-    cluster: Cluster, peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
+    peer: Peer, keys: list[str], include_authorized_operations: bool, deadline: Deadline
 ) -> dict[str, ConsumerGroupDescription | Failure]:
     answer = await peer.ask(
         ConsumerGroupDescribeRequest,
@@ -106,7 +106,7 @@ async def _describe_consumer(
     return {
         group.group_id: error_for(group.error_code, group.error_message)
         if group.error_code
-        else _consumer_group(group, _coordinator(cluster, group.group_id))
+        else _consumer_group(group, coordinator_at(peer))
         for group in answer.groups
     }
 
@@ -149,7 +149,6 @@ def _partitions(assignment: Assignment) -> tuple[TopicPartition, ...]:
 
 
 async def _describe_classic(
-    cluster: Cluster,
     peer: Peer,
     keys: list[str],
     include_authorized_operations: bool,
@@ -167,7 +166,7 @@ async def _describe_classic(
             results[group.group_id] = error_for(group.error_code, group.error_message)
         else:
             try:
-                results[group.group_id] = convert(group, _coordinator(cluster, group.group_id))
+                results[group.group_id] = convert(group, coordinator_at(peer))
             except IllegalArgument as error:
                 results[group.group_id] = error
     return results
@@ -234,10 +233,6 @@ def _subscribed_topics(blob: bytes) -> tuple[str, ...] | None:
         return tuple(consumer_protocol.decode_subscribed_topics(blob)) if blob else None
     except MalformedMessage:
         return None
-
-
-def _coordinator(cluster: Cluster, group_id: str) -> Node:
-    return cluster.nodes[cluster.coordinators[group_id]]
 
 
 def member_identities(members: Sequence[MemberDescription]) -> list[tuple[str | None, str]]:
