@@ -33,7 +33,8 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none (K518-10 … K518-13)."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    listed = (_list(group) for group in state.groups.values())
+    # Apache's order is a hash table's; of few groups the latest tends to come first.
+    listed = (_list(group) for group in reversed(list(state.groups.values())))
     return Result(
         ListGroupsResponse(
             groups=[

@@ -103,6 +103,7 @@ TABLE: dict[int, Api] = {
         (61, "describe_producers", 0, 0),
         (65, "describe_transactions", 0, 0),
         (66, "list_transactions", 0, 2),
+        (68, "consumer_group_heartbeat", 0, 1),
         (69, "consumer_group_describe", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
         (77, "share_group_describe", 1, 1),
