@@ -8,9 +8,10 @@ import pytest
 from tests.broker.conftest import Start, Wire
 
 from groupkeeper.broker import Broker
-from groupkeeper.protocol.codec import encode
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -22,6 +23,7 @@ from groupkeeper.protocol.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
 Connect = Callable[[Broker], Awaitable[Wire]]
@@ -44,15 +46,19 @@ async def commit(wire: Wire, group: str, topic: str, partition: int, offset: int
     assert answer.topics[0].partitions[0].error_code == 0
 
 
-async def answers(wire: Wire, groups: list[str]) -> list[bytes]:
-    """What clients see of groups, byte by byte."""
+async def answers(wire: Wire, groups: list[str]) -> list[list[str]]:
+    """What clients see of groups; groups and partitions come in no particular order, as in Apache Kafka."""
     wanted = [OffsetFetchRequestGroup(group, topics=None) for group in groups]
-    questions = [
-        (ListGroupsRequest(), 5),
-        (DescribeGroupsRequest(groups), 5),
-        (OffsetFetchRequest(groups=wanted), 9),
+    listed = await wire.call(ListGroupsRequest(), 5, ListGroupsResponse)
+    described = await wire.call(DescribeGroupsRequest(groups), 5, DescribeGroupsResponse)
+    fetched = await wire.call(OffsetFetchRequest(groups=wanted), 9, OffsetFetchResponse)
+    offsets = [
+        f"{group.group_id} {topic.name} {partition}"
+        for group in fetched.groups
+        for topic in group.topics
+        for partition in topic.partitions
     ]
-    return [encode(await wire.call(request, version), version) for request, version in questions]
+    return [sorted(map(repr, listed.groups)), sorted(map(repr, described.groups)), sorted(offsets)]
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -120,6 +120,25 @@ class Segment:
                 return  # less than a header remains: no whole batch
             position += at
 
+    def batches(self, position: int = 0) -> Iterator[tuple[bytes, int, BatchHeader]]:
+        """Every whole batch from a batch's position on: a buffer, where the batch lies in it, its header."""
+        while position < self.size:
+            block = self.read_at(position, _SCAN_CHUNK)
+            if len(block) >= _LENGTH_PREFIX:
+                first = _LENGTH_PREFIX + int.from_bytes(block[8:12], "big")
+                if first > len(block):
+                    block = self.read_at(position, first)
+            at = 0
+            while at + HEADER_SIZE <= len(block):
+                header = read_header(block, at)
+                if at + header.size_in_bytes > len(block):
+                    break
+                yield block, at, header
+                at += header.size_in_bytes
+            if at == 0:
+                return
+            position += at
+
     def batch_at(self, position: int) -> bytes:
         """The whole batch that begins at a position."""
         prefix = self.read_at(position, _LENGTH_PREFIX)

@@ -304,8 +304,8 @@ class PartitionLog:
         """Every batch from an offset on, decoded, in order: what loading a coordinator needs."""
         self._require_health()
         for segment in self._segments[self._segment_index(offset) :]:
-            for position, header in segment.headers(segment.position_of(offset)):
-                yield header, read_records(segment.batch_at(position))
+            for block, at, header in segment.batches(segment.position_of(offset)):
+                yield header, read_records(block, at)
 
     def _segment_index(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
