@@ -135,6 +135,8 @@ class Step:
         """Brings a member as near to its target as it goes now, and returns it."""
         group = self.group
         member = group.members[member_id]
+        if not has_changed_subscription and member.is_reconciled_to(group.assignment_epoch):
+            return member
         goal = Goal(
             group.assignment_epoch,
             group.targets.get(member_id, {}),
