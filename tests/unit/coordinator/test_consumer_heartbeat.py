@@ -18,6 +18,7 @@ from groupkeeper.protocol.errors import (
     GroupIdNotFound,
     GroupMaxSizeReached,
     GroupSubscribedToTopic,
+    IllegalGeneration,
     InconsistentGroupProtocol,
     InvalidRegularExpression,
     InvalidRequest,
@@ -31,6 +32,8 @@ from groupkeeper.protocol.messages.consumer_group_describe_request import Consum
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from groupkeeper.protocol.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -51,6 +54,13 @@ from groupkeeper.protocol.messages.offset_delete_request import (
 from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from groupkeeper.protocol.offsets_topic import Entry
 
 SESSION_MS = 45_000
 
@@ -446,8 +456,45 @@ def test_listings_show_the_state_that_was_written() -> None:
     assert state() == "Empty"
 
 
+def test_what_old_versions_kept_of_the_topics_is_removed() -> None:
+    # GR-11
+    cluster = Cluster({"t": 1})
+    cluster.shell.coordinator.replay(
+        Entry(ConsumerGroupPartitionMetadataKey(GROUP), ConsumerGroupPartitionMetadataValue())
+    )
+    a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
+    a.join("t")
+    assert cluster.written().count("-PartitionMetadata") == 1
+    b.join("t")
+    assert "-PartitionMetadata" not in cluster.written()
+
+
+def test_transactional_commits_of_older_epochs() -> None:
+    # GO-25: as plain commits, by partition, but the refusal is ILLEGAL_GENERATION
+    cluster = Cluster({"t": 2})
+    a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
+    a.join("t")
+    first_epoch = a.epoch
+    b.join("t")
+    settle(a, b)
+    assert a.epoch > first_epoch
+    (kept,) = a.owned["t"]
+
+    def commit(topic: str, partition: int, epoch: int) -> int:
+        topics = [TxnOffsetCommitRequestTopic(topic, [TxnOffsetCommitRequestPartition(partition, 5, -1, "")])]
+        request = TxnOffsetCommitRequest("tx", GROUP, 7, 0, epoch, "a", topics=topics)
+        answer = cluster.ask(request, TxnOffsetCommitResponse, version=5)
+        return answer.topics[0].partitions[0].error_code
+
+    assert commit("t", kept, a.epoch) == NONE
+    assert commit("t", kept, first_epoch) == NONE
+    assert commit("t", 1 - kept, first_epoch) == IllegalGeneration.code
+    assert commit("unknown", 0, first_epoch) == IllegalGeneration.code
+    assert commit("t", kept, a.epoch + 1) == IllegalGeneration.code
+
+
 def test_types_of_groups_replace_each_other_when_empty() -> None:
-    # GN-26, GM-05, GO-75: offsets are kept.
+    # GN-26, GM-05, GC-26, GO-75: offsets are kept.
     cluster = Cluster({"t": 4})
     assert _commit(cluster, "", -1) == NONE
     a = Consumer(cluster, "a")
