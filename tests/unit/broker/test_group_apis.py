@@ -206,6 +206,22 @@ class TestMembership:
         leave = LeaveGroupRequest("g", members=[MemberIdentity("m")])
         assert (await peer.ask(leave, 5, LeaveGroupResponse)).error_code == refused
 
+    async def test_parked_callers_are_answered_each_in_its_version(self) -> None:  # GC-28
+        async with Broker() as broker:
+            broker.groups.ensure_topic()
+            peer = Peer(broker)
+            shard = broker.groups.shard_of("g")
+            joins = []
+            for version, instance_id in ((6, "i"), (9, "j")):
+                request = peer.join_request(instance_id=instance_id)
+                joins.append(asyncio.create_task(peer.ask(request, version, JoinGroupResponse)))
+            await asyncio.sleep(0)
+            assert shard.parked_count == 2
+            broker.topics.delete("__consumer_offsets")
+            old, new = await asyncio.gather(*joins)
+            assert (old.error_code, old.protocol_name) == (NotCoordinator.code, "")
+            assert (new.error_code, new.protocol_name) == (NotCoordinator.code, None)
+
     async def test_caller_that_goes_away_is_forgotten(self, peer: Peer) -> None:
         await peer.stable_member()
         request = peer.join_request(instance_id="another")

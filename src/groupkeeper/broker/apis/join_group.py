@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from groupkeeper.broker.apis._groups import ask
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
@@ -25,5 +27,6 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     response = await ask(broker, call, Operation.READ, request.group_id, request)
     assert isinstance(response, JoinGroupResponse)
     if response.protocol_name is None and call.api_version < _NULLABLE_PROTOCOL_NAME_SINCE:
+        response = copy(response)  # several callers may have been given this one
         response.protocol_name = ""
     return response
