@@ -6,6 +6,7 @@ from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
+from groupkeeper.cli import broker
 from groupkeeper.cli.arguments import parser
 from groupkeeper.cli.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.help_text import described, signature
@@ -44,14 +45,49 @@ The defects of the official tool are kept under its name, and done right by `gro
 """
 
 
+GROUPS_OUTPUT = """\
+### groupkeeper groups
+
+A wrong usage (an option or value that isn't known, a file that cannot be read or isn't what it should be) is refused
+with exit status 2 before a broker is asked anything. After that the exit status is 0 when everything asked for was
+done, and 1 when there are problems. Notes and problems are lines on standard error, which say `note: ` or `error: `;
+so is, after one second, that no broker has let the client in yet.
+
+With `--output json` standard output is always one JSON object, also when no broker can be reached: the rows under one
+key, and `problems`. Absent values are `null`, and keys are never left out.
+
+| command | key | each row |
+|---|---|---|
+| `list` | `groups` | `group`, `type`, `state` (`null`: the broker is too old to tell) |
+| `describe` | `offsets` | `group`, `topic`, `partition`, `current_offset`, `log_end_offset`, `lag`, `member_id`, \
+`client_id` |
+| `describe --view members` | `members` | `group`, `member_id`, `instance_id`, `client_id`, `host`, `epoch`, \
+`assignment`, `target_assignment`; the last two are lists of `{"topic", "partition"}`, or `null` when not known |
+| `describe --view state` | `groups` | `group`, `type`, `state`, `members` (a number), `assignor`, `coordinator` \
+(`host:port`), `group_epoch`, `target_epoch` |
+| `reset` | `offsets` | `group`, `topic`, `partition`, `current_offset`, `new_offset`, `note` (why it isn't the offset \
+asked for) |
+| `delete-offsets` | `deleted` | `group`, `topic`, `partition`, `deleted_offset` |
+| `delete` | `deleted` | `group` |
+
+`reset` has the key `executed` too: `true` when the rows are committed, `false` when they only show what would be.
+
+A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and
+otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people; and
+`group`, `topic`, `partition` and `broker`, what it is about, each `null` where it isn't about one.
+"""
+
+
 def document() -> str:
     """The whole reference."""
     parts = [INTRODUCTION]
     for table in DROP_INS:
-        parts.append(f"## {table.tool}\n\n{table.purpose}\n\n{_options(table)}")
+        parts.append(f"## {table.tool}\n\n{table.summary}\n\n{_options(table)}")
         if table is CONSUMER_GROUPS:
             parts.append(DEFECTS)
-    parts.append("## groupkeeper\n\n`groupkeeper broker` runs the embedded broker; the other commands are these.\n")
+    parts.append("## groupkeeper\n")
+    parts.append(_command(broker._parser()))
+    parts.append(GROUPS_OUTPUT)
     parts += [_command(command) for command in _leaves(parser()) if command.prog != "groupkeeper broker"]
     return "\n".join(parts)
 

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from groupkeeper import __version__
 from groupkeeper.cli import groups_commands as groups
+from groupkeeper.cli import values
 from groupkeeper.cli.output import complain, say
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     Commands = _SubParsersAction["ArgumentParser"]
+
+
+_STATES = f"only groups in these states: {', '.join(values.STATES)}"
+_TYPES = f"only groups of these types: {', '.join(values.TYPES)}"
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -31,15 +36,20 @@ def parser() -> ArgumentParser:
     top.add_argument("--version", action="version", version=f"groupkeeper {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     commands.add_parser("broker", help="run an embedded Kafka broker", add_help=False)
-    nested = commands.add_parser("groups", help="list, describe, reset and delete consumer groups")
+    purpose = "list, describe, reset and delete consumer groups"
+    description = (
+        "List, describe, reset and delete consumer groups. Exits with 1 when something failed (the rest is shown), "
+        "and with 2 for a wrong usage, before a broker is asked."
+    )
+    nested = commands.add_parser("groups", help=purpose, description=description)
     _add_groups(nested.add_subparsers(title="commands", metavar="COMMAND", required=True))
     return top
 
 
 def _add_groups(commands: Commands) -> None:
     command = _add(commands, "list", "list the consumer groups with their type and state")
-    command.add_argument("--state", metavar="STATE[,STATE]", help="only groups in these states")
-    command.add_argument("--type", metavar="TYPE[,TYPE]", help="only groups of these types: classic, consumer")
+    command.add_argument("--state", type=values.states, metavar="STATE[,STATE]", help=_STATES)
+    command.add_argument("--type", type=values.types, metavar="TYPE[,TYPE]", help=_TYPES)
     command.set_defaults(run=groups.run, command=groups.list_groups)
 
     command = _add(commands, "describe", "show offsets with lag, members, or the state of groups")
@@ -52,11 +62,16 @@ def _add_groups(commands: Commands) -> None:
     _add_scope(command)
     _add_scenario(command)
     command.add_argument("--execute", action="store_true", help="commit the new offsets")
+    command.add_argument(
+        "--export", action="store_true", help="print the new offsets as the CSV that --from-file reads, nothing else"
+    )
     command.set_defaults(run=groups.run, command=groups.reset)
 
     command = _add(commands, "delete-offsets", "delete committed offsets of a group")
     command.add_argument("group", metavar="GROUP", help="the group")
-    command.add_argument("--topic", action="append", required=True, metavar="TOPIC[:0,1]", help="repeat for several")
+    command.add_argument(
+        "--topic", action="append", required=True, type=values.topic, metavar="TOPIC[:0,1]", help="repeat for several"
+    )
     command.set_defaults(run=groups.run, command=groups.delete_offsets)
 
     command = _add(commands, "delete", "delete groups without members, with their offsets")
@@ -67,12 +82,25 @@ def _add_groups(commands: Commands) -> None:
 def _add(commands: Commands, name: str, purpose: str) -> ArgumentParser:
     command = commands.add_parser(name, help=purpose, description=purpose, formatter_class=RawDescriptionHelpFormatter)
     command.add_argument(
-        "--bootstrap-server", required=True, metavar="HOST:PORT[,...]", help="brokers to connect to first"
+        "--bootstrap-server",
+        required=True,
+        type=values.servers,
+        metavar="HOST:PORT[,...]",
+        help="brokers to connect to first",
     )
-    command.add_argument("--command-config", metavar="FILE", help="properties for the client, by their Kafka names")
-    command.add_argument("--timeout", type=int, default=30000, metavar="MS", help="of each call; default: 30000")
+    command.add_argument(
+        "--command-config",
+        type=values.properties,
+        default={},
+        metavar="FILE",
+        help="properties for the client, by their Kafka names",
+    )
+    command.add_argument(
+        "--timeout", type=values.timeout_ms, default=30000, metavar="MS", help="of each call; default: 30000"
+    )
     command.add_argument("--output", choices=["table", "json"], default="table", help="default: table")
     command.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+    command.set_defaults(refuse=command.error)
     return command
 
 
@@ -85,7 +113,7 @@ def _add_group_ids(command: ArgumentParser) -> None:
 def _add_scope(command: ArgumentParser) -> None:
     scope = command.add_mutually_exclusive_group()
     scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
-    scope.add_argument("--topic", action="append", metavar="TOPIC[:0,1]", help="repeat for several")
+    scope.add_argument("--topic", action="append", type=values.topic, metavar="TOPIC[:0,1]", help="repeat for several")
 
 
 def _add_scenario(command: ArgumentParser) -> None:
@@ -95,6 +123,21 @@ def _add_scenario(command: ArgumentParser) -> None:
     to.add_argument("--to-current", action="store_true", help="the committed offset, moved into the log")
     to.add_argument("--to-offset", type=int, metavar="N", help="this offset")
     to.add_argument("--shift-by", type=int, metavar="N", help="N records on, or back when negative")
-    to.add_argument("--to-datetime", metavar="TIME", help="the first record from then on: 2026-01-31T23:59:59.000[Z]")
-    to.add_argument("--by-duration", metavar="DURATION", help="the first record from so long ago on: P1DT2H3M4.5S")
-    to.add_argument("--from-file", metavar="FILE", help="a CSV file of [group,]topic,partition,offset")
+    to.add_argument(
+        "--to-datetime",
+        type=values.datetime_ms,
+        metavar="TIME",
+        help="the first record from then on: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
+    )
+    to.add_argument(
+        "--by-duration",
+        type=values.duration,
+        metavar="DURATION",
+        help="the first record from so long ago on: P1DT2H3M4.5S",
+    )
+    to.add_argument(
+        "--from-file",
+        type=values.plan_file,
+        metavar="FILE",
+        help="the offsets in a CSV file of [group,]topic,partition,offset; not with --topic or --all-topics",
+    )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 
 from groupkeeper.cli.output import complain, say
-from groupkeeper.cli.properties import BadEscape, read_properties
-from groupkeeper.cli.reports import Problem, Report, Row, as_json, as_table, problems_text
+from groupkeeper.cli.reports import Place, Problem, Report, Row, as_json, as_table, problems_text
+from groupkeeper.client.addresses import Address, parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
@@ -27,7 +28,6 @@ from groupkeeper.operations import reset as resets
 from groupkeeper.operations.delete import delete_committed, delete_groups
 from groupkeeper.operations.describe import GroupOffsets, describe_offsets
 from groupkeeper.operations.errors import NoPlan
-from groupkeeper.operations.times import parse_datetime, parse_duration
 from groupkeeper.protocol.errors import KafkaError
 
 Command = Callable[[Admin, Namespace], Awaitable[Report]]
@@ -35,40 +35,104 @@ Command = Callable[[Admin, Namespace], Awaitable[Report]]
 CONSUMER_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 CONSUMER_PROTOCOLS = ("", "consumer")
 
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+PATIENCE_S = 1.0
+"""After so long without a connection, it is said what the brokers' addresses answer."""
+
+
+class UsageMistake(Exception):
+    """The arguments make no sense together, or for the client."""
+
 
 def run(options: Namespace) -> int:
     """Carry out the command of the options, print its report, and give the exit status."""
     try:
+        _check(options)
         report = asyncio.run(_run(options))
-    except (KafkaError, ClientError, OSError, ValueError) as problem:
-        complain(f"error: {problem}\n")
-        return 1
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
     if options.output == "json":
         say(as_json(report, encoding=sys.stdout.encoding))
     else:
-        say(as_table(report))
+        say(as_table(report) if report.plain is None else report.plain)
         complain(problems_text(report))
     return report.exit_status
 
 
+def _check(options: Namespace) -> None:
+    """Refuse what doesn't go together, and a plan that isn't one."""
+    if options.command is not reset:
+        return
+    if options.from_file is None:
+        if not options.all_topics and not options.topic:
+            raise UsageMistake("name the partitions to reset: --all-topics or --topic")
+    elif options.all_topics or options.topic:
+        name = "--all-topics" if options.all_topics else "--topic"
+        raise UsageMistake(f"argument {name}: not allowed with argument --from-file, which names the partitions")
+    else:
+        _read_plans(options)
+    if options.export and options.output == "json":
+        raise UsageMistake("argument --export: not allowed with --output json")
+
+
 async def _run(options: Namespace) -> Report:
-    properties = {}
-    if options.command_config:
-        try:
-            properties = read_properties(options.command_config)
-        except (OSError, BadEscape) as problem:
-            raise IllegalArgument(f"cannot read --command-config {options.command_config}: {problem}") from None
-    admin = Admin(options.bootstrap_server, properties=properties, default_timeout_ms=options.timeout)
+    try:
+        admin = Admin(options.bootstrap_server, properties=options.command_config, default_timeout_ms=options.timeout)
+    except IllegalArgument as problem:
+        raise UsageMistake(f"argument --command-config: {problem}") from None
     command: Command = options.command
-    async with admin:
-        return await command(admin, options)
+    try:
+        async with AsyncExitStack() as stack:
+            watch = asyncio.create_task(_tell_of_refusals(options))
+            try:
+                await stack.enter_async_context(admin)
+            finally:
+                watch.cancel()
+            return await command(admin, options)
+    except (KafkaError, ClientError) as problem:
+        return _failed(options, problem)
+
+
+async def _tell_of_refusals(options: Namespace) -> None:
+    """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
+    await asyncio.sleep(PATIENCE_S)
+    addresses = parse_bootstrap_servers(options.bootstrap_server)
+    refusals = [refusal for refusal in await asyncio.gather(*map(_refusal, addresses)) if refusal]
+    if len(refusals) == len(addresses):
+        complain(f"note: {', '.join(refusals)}; trying until {options.timeout / 1000:g} s have passed\n")
+
+
+async def _refusal(address: Address) -> str | None:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            _, writer = await asyncio.open_connection(address.host, address.port)
+    except ConnectionRefusedError:
+        return f"connection refused by {address}"
+    except OSError:  # TimeoutError is one
+        return f"no connection to {address} yet"
+    writer.close()
+    return None
+
+
+def _failed(options: Namespace, problem: KafkaError | ClientError) -> Report:
+    """The report of a command that failed as a whole: programs find the same keys in it."""
+    if options.command is describe and options.view != "state":
+        kind = str(options.view)
+    else:
+        kind = {list_groups: "groups", describe: "groups", reset: "offsets"}.get(options.command, "deleted")
+    group_id = options.group if options.command is delete_offsets and isinstance(problem, KafkaError) else None
+    more = {"executed": False} if options.command is reset else {}
+    plain = "" if options.command is reset and options.export else None
+    return Report(kind, [], [], [_problem(group_id, problem)], more=more, plain=plain)
 
 
 async def list_groups(admin: Admin, options: Namespace) -> Report:
     """Groups by id. A broker that cannot be asked is a problem, and the others' groups are shown (K518-33)."""
     listings = await admin.list_groups(
-        states=_parsed(options.state, GroupState),
-        types=_parsed(options.type, GroupType) or CONSUMER_TYPES,
+        states=options.state or (),
+        types=options.type or CONSUMER_TYPES,
         protocol_types=CONSUMER_PROTOCOLS,
     )
     rows: list[Row] = [
@@ -79,8 +143,10 @@ async def list_groups(admin: Admin, options: Namespace) -> Report:
         }
         for group in sorted(listings.groups.values(), key=lambda group: group.group_id)
     ]
-    problems = [_problem(f"broker {node.id}", failure) for node, failure in listings.failed.items()]
-    return Report("groups", ["group", "type", "state"], rows, problems)
+    problems = [_problem(None, failure)._replace(broker=node.id) for node, failure in listings.failed.items()]
+    filtered = " in these states or of these types" if options.state or options.type else ""
+    remarks = [] if rows or problems else [f"no groups{filtered}"]
+    return Report("groups", ["group", "type", "state"], rows, problems, remarks)
 
 
 async def describe(admin: Admin, options: Namespace) -> Report:
@@ -88,11 +154,13 @@ async def describe(admin: Admin, options: Namespace) -> Report:
     described = await admin.describe_consumer_groups(await _group_ids(admin, options))
     groups = sorted(described.done.values(), key=lambda group: group.group_id)
     problems = [_problem(group_id, failure) for group_id, failure in sorted(described.failed.items())]
+    nobody = [] if groups or problems else ["no groups"]
     if options.view == "state":
-        return Report("groups", STATE_COLUMNS, [_state_row(group) for group in groups], problems)
+        return Report("groups", STATE_COLUMNS, [_state_row(group) for group in groups], problems, nobody)
+    remarks = nobody + [f"group {group.group_id} has no members" for group in groups if not group.members]
     if options.view == "members":
         rows = [row for group in groups for row in _member_rows(group)]
-        return Report("members", MEMBER_COLUMNS, rows, problems, _without_members(groups))
+        return Report("members", MEMBER_COLUMNS, rows, problems, remarks)
     offsets = await describe_offsets(admin, groups)
     problems += [_problem(group_id, failure) for group_id, failure in offsets.failed.items()]
     rows = []
@@ -100,7 +168,9 @@ async def describe(admin: Admin, options: Namespace) -> Report:
         if group.group_id in offsets.done:
             rows += _offset_rows(offsets.done[group.group_id])
             problems += _row_problems(offsets.done[group.group_id])
-    return Report("offsets", OFFSET_COLUMNS, rows, problems, _without_members(groups))
+            if not offsets.done[group.group_id].rows:
+                remarks.append(f"group {group.group_id} has no committed offsets")
+    return Report("offsets", OFFSET_COLUMNS, rows, problems, remarks)
 
 
 STATE_COLUMNS = ["group", "type", "state", "members", "assignor", "coordinator", "group_epoch", "target_epoch"]
@@ -115,7 +185,7 @@ def _state_row(group: ConsumerGroupDescription) -> Row:
         "type": _text(group.group_type),
         "state": _text(group.group_state),
         "members": len(group.members),
-        "assignor": group.partition_assignor,
+        "assignor": group.partition_assignor or None,
         "coordinator": f"{group.coordinator.host}:{group.coordinator.port}",
         "group_epoch": group.group_epoch,
         "target_epoch": group.target_assignment_epoch,
@@ -131,9 +201,13 @@ def _member_rows(group: ConsumerGroupDescription) -> Iterable[Row]:
             "client_id": member.client_id,
             "host": member.client_host,
             "epoch": member.member_epoch,
-            "assignment": [str(partition) for partition in sorted(member.assignment)],
-            "target_assignment": [str(partition) for partition in sorted(member.target_assignment or ())],
+            "assignment": _places(member.assignment),
+            "target_assignment": None if member.target_assignment is None else _places(member.target_assignment),
         }
+
+
+def _places(partitions: Iterable[TopicPartition]) -> list[Place]:
+    return [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
 
 
 def _offset_rows(offsets: GroupOffsets) -> Iterable[Row]:
@@ -157,17 +231,15 @@ def _row_problems(offsets: GroupOffsets) -> Iterable[Problem]:
             yield _problem(offsets.description.group_id, row.failure, partition)
 
 
-def _without_members(groups: Sequence[ConsumerGroupDescription]) -> list[str]:
-    return [f"group {group.group_id} has no members" for group in groups if not group.members]
-
-
 async def reset(admin: Admin, options: Namespace) -> Report:
     """New offsets of groups, committed with --execute. What is refused for one group doesn't keep the others."""
     group_ids = await _group_ids(admin, options)
     described = await admin.describe_consumer_groups(group_ids)
-    plan_file = _read_plans(options, group_ids)
+    plan_file = _read_plans(options)
     rows: list[Row] = []
     problems: list[Problem] = []
+    remarks = [] if group_ids else ["no groups"]
+    exported: list[tuple[str, dict[TopicPartition, int]]] = []
     for group_id in sorted(set(group_ids)):
         try:
             resets.refuse_active(group_id, described)
@@ -176,19 +248,30 @@ async def reset(admin: Admin, options: Namespace) -> Report:
         except (KafkaError, ClientError) as failure:
             problems.append(_problem(group_id, failure))
             continue
+        if not plan.offsets:
+            remarks.append(f"{group_id} has no committed offsets: nothing to reset")
         problems += [_problem(group_id, failure, partition) for partition, failure in refused.failed.items()]
-        rows += [row for row in _reset_rows(plan) if (row["topic"], row["partition"]) not in refused.failed]
-    remarks = [] if options.execute else ["nothing is changed yet: add --execute to commit the new offsets"]
-    return Report("offsets", RESET_COLUMNS, rows, problems, remarks)
+        done = {tp: plan.offsets[tp].offset for tp in sorted(plan.offsets) if tp not in refused.failed}
+        rows += [row for row in _reset_rows(plan) if (row["topic"], row["partition"]) in done]
+        exported.append((group_id, done))
+    if rows and not options.execute:
+        remarks.append("nothing is changed yet: add --execute to commit the new offsets")
+    plain = plan_csv.write(exported, with_group=_only_group(options) is None) if options.export else None
+    return Report("offsets", RESET_COLUMNS, rows, problems, remarks, {"executed": options.execute}, plain)
 
 
-def _read_plans(options: Namespace, group_ids: Sequence[str]) -> plan_csv.Plans:
+def _only_group(options: Namespace) -> str | None:
+    """The group whose id a plan need not name, None when there are several."""
+    return options.groups[0] if len(options.groups) == 1 else None
+
+
+def _read_plans(options: Namespace) -> plan_csv.Plans:
     if options.from_file is None:
-        if not options.all_topics and not options.topic:
-            raise IllegalArgument("name the partitions to reset: --all-topics or --topic")
         return {}
-    text = Path(options.from_file).read_text("utf-8")
-    return plan_csv.read(text, group_ids[0] if len(group_ids) == 1 else None)
+    try:
+        return plan_csv.read(options.from_file.text, _only_group(options))
+    except plan_csv.BadPlan as problem:
+        raise UsageMistake(f"argument --from-file: {options.from_file.path}, {problem}") from None
 
 
 async def _plan(admin: Admin, options: Namespace, group_id: str, plan_file: plan_csv.Plans) -> resets.Plan:
@@ -206,7 +289,7 @@ async def _plan(admin: Admin, options: Namespace, group_id: str, plan_file: plan
 def _scenario(options: Namespace, group_id: str, plan_file: plan_csv.Plans) -> resets.Scenario:
     if options.from_file is not None:
         if group_id not in plan_file:
-            raise NoPlan(group_id)
+            raise NoPlan(group_id, options.from_file.path)
         return resets.ToPlan(plan_file[group_id])
     if options.to_earliest:
         return resets.ToEarliest()
@@ -219,8 +302,8 @@ def _scenario(options: Namespace, group_id: str, plan_file: plan_csv.Plans) -> r
     if options.shift_by is not None:
         return resets.ShiftBy(options.shift_by)
     if options.to_datetime is not None:
-        return resets.ToTime(parse_datetime(options.to_datetime))
-    return resets.ToTime(parse_duration(options.by_duration).before_ms(time.time_ns()))
+        return resets.ToTime(options.to_datetime)
+    return resets.ToTime(options.by_duration.before_ms(time.time_ns()))
 
 
 def _reset_rows(plan: resets.Plan) -> Iterable[Row]:
@@ -268,17 +351,12 @@ async def _group_ids(admin: Admin, options: Namespace) -> list[str]:
     return sorted(listings.all())
 
 
-def _parsed(text: str | None, kind: type[GroupState] | type[GroupType]) -> list[GroupState | GroupType]:
-    parsed = [kind.parse(part.strip()) for part in text.split(",")] if text else []
-    if kind.UNKNOWN in parsed:
-        known = ", ".join(str(each) for each in kind if each is not kind.UNKNOWN)
-        raise IllegalArgument(f"{text!r}: expected some of {known}")
-    return parsed
-
-
-def _problem(group_id: str, failure: Failure | ClientError, place: TopicPartition | str = "") -> Problem:
-    name = failure.name if isinstance(failure, KafkaError) else type(failure).__name__
-    return Problem(group_id, str(place), name, str(failure))
+def _problem(
+    group_id: str | None, failure: Failure | ClientError, place: TopicPartition | str | None = None
+) -> Problem:
+    name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()
+    topic, partition = place if isinstance(place, TopicPartition) else (place, None)
+    return Problem(name, str(failure), group_id, topic, partition)
 
 
 def _text(value: GroupState | GroupType | None) -> str | None:

@@ -65,6 +65,7 @@ TABLE = OptionTable(
         HELP,
         VERSION,
     ],
+    summary="Shows where the logs of partitions begin or end, or which offset belongs to a time.",
 )
 INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")

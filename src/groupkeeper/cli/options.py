@@ -137,12 +137,16 @@ class Options:
 class OptionTable:
     """The options of one tool, and how its arguments are read.
 
-    ``abbreviations``: the beginning of a name stands for the name when no other option begins so.
+    ``abbreviations``: the beginning of a name stands for the name when no other option begins so. ``summary``: what
+    the tool does, for our reference, where its own words (``purpose``) say it badly.
     """
 
-    def __init__(self, tool: str, purpose: str, options: Sequence[Option], *, abbreviations: bool = False) -> None:
+    def __init__(
+        self, tool: str, purpose: str, options: Sequence[Option], *, abbreviations: bool = False, summary: str = ""
+    ) -> None:
         self.tool = tool
         self.purpose = purpose
+        self.summary = summary or purpose
         self.options = {option.name: option for option in options}
         self._abbreviations = abbreviations
 

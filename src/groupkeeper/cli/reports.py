@@ -6,23 +6,29 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-Value = str | int | bool | None | list[str] | list[int]
+Place = Mapping[str, str | int]
+"""``{"topic": …, "partition": …}``."""
+
+Value = str | int | bool | None | Sequence[Place]
 Row = Mapping[str, Value]
 
 
 class Problem(NamedTuple):
-    """What did not work: the group (and partition, "" for none) concerned, the error's name, and its text."""
+    """What did not work: the error's name in capitals, its text, and what is concerned, None where that is nothing."""
 
-    group: str
-    partition: str
     error: str
     message: str
+    group: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    broker: int | None = None
 
 
 class Report(NamedTuple):
     """Rows of one kind, all with the same keys, and what is missing beside them.
 
-    ``remarks`` are told to people only: what is noteworthy but no failure.
+    ``remarks`` are told to people only: what is noteworthy but no failure. ``more``: facts about the whole, for
+    programs. ``plain``: what to print instead of a table, None: the table.
     """
 
     kind: str
@@ -30,6 +36,8 @@ class Report(NamedTuple):
     rows: Sequence[Row]
     problems: Sequence[Problem] = ()
     remarks: Sequence[str] = ()
+    more: Mapping[str, Value] = {}
+    plain: str | None = None
 
     @property
     def exit_status(self) -> int:
@@ -38,12 +46,12 @@ class Report(NamedTuple):
 
 
 def as_json(report: Report, *, encoding: str | None = None) -> str:
-    """One object: the rows under the report's kind, and ``problems``.
+    """One object: the rows under the report's kind, what there is more, and ``problems``.
 
     Letters that the encoding doesn't have are escaped as JSON does it; None: it has all.
     """
     problems = [problem._asdict() for problem in report.problems]
-    document = {report.kind: list(report.rows), "problems": problems}
+    document = {report.kind: list(report.rows), **report.more, "problems": problems}
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     try:
         text.encode(encoding or "utf-8")
@@ -67,14 +75,25 @@ def problems_text(report: Report) -> str:
     """A line for each remark and each problem."""
     lines = [f"note: {remark}\n" for remark in report.remarks]
     for problem in report.problems:
-        place = " ".join(part for part in (problem.group, problem.partition) if part)
+        place = _place(problem)
         lines.append(f"error: {place + ': ' if place else ''}{problem.message} ({problem.error})\n")
     return "".join(lines)
 
 
+def _place(problem: Problem) -> str:
+    parts = [] if problem.broker is None else [f"broker {problem.broker}"]
+    if problem.group is not None:
+        parts.append(problem.group or "''")
+    if problem.topic is not None:
+        parts.append(problem.topic if problem.partition is None else f"{problem.topic}-{problem.partition}")
+    return " ".join(parts)
+
+
 def _text(value: Value) -> str:
-    if value is None or value == [] or value == "":
+    if value is None or value == "":
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, str | int):
+        return str(value)
+    return ",".join(f"{place['topic']}-{place['partition']}" for place in value) or "-"

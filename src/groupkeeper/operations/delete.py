@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, GroupState, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import NothingToDelete
 from groupkeeper.operations.reset import committed_offsets, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 
 
 class DeletedOffsets(NamedTuple):
@@ -51,10 +51,10 @@ async def delete_offsets(
 
 
 class DeletedCommits(NamedTuple):
-    """The offsets that are deleted, by partition, and why others aren't, by the text of topic or partition."""
+    """The offsets that are deleted, by partition, and why others aren't, by partition or topic."""
 
     done: dict[TopicPartition, int]
-    failed: dict[str, Failure]
+    failed: dict[TopicPartition | str, Failure]
 
 
 async def delete_committed(
@@ -63,10 +63,15 @@ async def delete_committed(
     """Delete offsets that are committed.
 
     A topic or partition without a committed offset fails with NothingToDelete, and isn't sent to the broker.
-    Raises BadTopicArgument before anything else, and what the coordinator refuses of the whole group.
+    Raises BadTopicArgument before anything else, GroupIdNotFound, and what the coordinator refuses of the whole group.
     """
     parsed = [parse_topic_argument(argument) for argument in arguments]
     committed = await committed_offsets(admin, group_id, timeout_ms=timeout_ms)
+    if not committed:
+        # A group that doesn't exist has no offsets either, and that answer alone would hide it.
+        description = (await admin.describe_consumer_groups([group_id], timeout_ms=timeout_ms)).result(group_id)
+        if description.group_state is GroupState.DEAD:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
     wanted: dict[TopicPartition, int] = {}
     deleted = DeletedCommits({}, {})
     for topic, numbers in parsed:
@@ -80,10 +85,10 @@ async def delete_committed(
             if partition in committed:
                 wanted[partition] = committed[partition].offset
             else:
-                deleted.failed[str(partition)] = _nothing_to_delete(partition)
+                deleted.failed[partition] = _nothing_to_delete(partition)
     if wanted:
         batch = await admin.delete_consumer_group_offsets(group_id, wanted, timeout_ms=timeout_ms)
-        deleted.failed.update({str(partition): failure for partition, failure in batch.failed.items()})
+        deleted.failed.update(batch.failed.items())
         deleted.done.update({partition: wanted[partition] for partition in batch.done})
     return deleted
 

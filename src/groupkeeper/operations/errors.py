@@ -54,10 +54,11 @@ class GroupIsActive(OperationRefused):
 
 
 class NoPlan(OperationRefused):
-    """The file has no line for the group."""
+    """The file has no line for the group. ``path`` "": the text is Kafka's, which doesn't name the file."""
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(f"No reset plan for group {group_id} found")
+    def __init__(self, group_id: str, path: str = "") -> None:
+        ours = f"{path} has no line for group {group_id}"
+        super().__init__(ours if path else f"No reset plan for group {group_id} found")
         self.group_id = group_id
 
 

@@ -25,6 +25,15 @@ class NegativeOffset(BadPlan):
     """A plan with an offset below zero."""
 
 
+class _WrongCount(BadPlan):
+    """A line with too few or too many fields."""
+
+    def __init__(self, found: int, expected: int) -> None:
+        super().__init__(f"{found} fields, expected {expected}")
+        self.found = found
+        self.expected = expected
+
+
 def read(text: str, only_group: str | None = None, *, fill_gaps: bool = False) -> Plans:
     """The plans in a CSV text, in its order; a partition that is given twice has the last offset.
 
@@ -38,12 +47,18 @@ def read(text: str, only_group: str | None = None, *, fill_gaps: bool = False) -
             lines.pop()
     elif not fill_gaps:
         lines = []
-    if only_group is not None and lines and not _reads_as(lines[0], 3, fill_gaps):
+    forms = "group,topic,partition,offset"
+    if only_group is not None:
+        forms = f"topic,partition,offset (or {forms})"
+    if only_group is not None and lines and not _is_of_one_group(lines[0], fill_gaps):
         only_group = None
     plans: Plans = {}
     for number, line in enumerate(lines, 1):
         try:
             _add(plans, line, only_group, fill_gaps)
+        except _WrongCount as problem:
+            shown = f"{problem.found} field{'s' * (problem.found != 1)}"
+            raise BadPlan(f"line {number}: {shown}, expected {problem.expected if fill_gaps else forms}") from None
         except ValueError as problem:
             kind = NegativeOffset if isinstance(problem, NegativeOffset) else BadPlan
             raise kind(f"line {number}: {problem}") from None
@@ -102,9 +117,13 @@ def _quoted(text: str) -> str:
     return text
 
 
-def _reads_as(line: str, count: int, fill_gaps: bool) -> bool:
+def _is_of_one_group(line: str, fill_gaps: bool) -> bool:
+    """Whether lines like this one, the first, have three fields. Kafka's tool decides by whether it reads so."""
     try:
-        names = _named_fields(line, count, fill_gaps)
+        if not fill_gaps:
+            found = fields(line)
+            return len(found) - (not found[-1]) != 4
+        names = _named_fields(line, 3, fill_gaps)
         _number(names[-2], _INT, fill_gaps)
         _number(names[-1], _LONG, fill_gaps)
     except BadPlan:
@@ -128,9 +147,9 @@ def _named_fields(line: str, count: int, fill_gaps: bool) -> list[str]:
     if len(found) == count + 1 and not found[-1]:
         found.pop()  # a comma at the end of the line
     if len(found) > count:
-        raise BadPlan(f"{len(found)} fields, expected {count}")
+        raise _WrongCount(len(found), count)
     if len(found) < count and not fill_gaps:
-        raise BadPlan(f"{len(found)} fields, expected {count}")
+        raise _WrongCount(len(found), count)
     return found + [""] * (count - len(found))
 
 

@@ -36,6 +36,7 @@ LINES = [
     "groupkeeper --help",
     "groupkeeper --version",
     "groupkeeper groups list --help",
+    "groupkeeper groups list --output json --timeout 300 --bootstrap-server 127.0.0.1:1",
     "kafka-consumer-groups --version",
     "kafka-groups --version",
     "kafka-get-offsets --version",

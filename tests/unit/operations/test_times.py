@@ -2,7 +2,14 @@
 
 import pytest
 
-from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_datetime, parse_duration
+from groupkeeper.operations.times import (
+    BadDatetime,
+    BadDuration,
+    Duration,
+    parse_datetime,
+    parse_duration,
+    parse_iso_datetime,
+)
 
 NOON = 1700000003000
 """2023-11-14T22:13:23 in UTC."""
@@ -71,6 +78,29 @@ def test_not_datetimes(text: str) -> None:
 def test_a_datetime_without_time(text: str) -> None:
     with pytest.raises(BadDatetime, match="does not contain a 'T'"):
         parse_datetime(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "timestamp"),
+    [
+        ("2023-11-14T22:13:23", NOON),
+        ("2023-11-14T22:13:23Z", NOON),
+        ("2023-11-14 22:13:23.000", NOON),
+        ("2023-11-14T23:13:23+01:00", NOON),
+        ("2023-11-14T22:13:23.5", NOON + 500),
+        ("2023-11-14T22:13:23.0009", NOON),
+        ("2023-11-14", NOON - (22 * 3600 + 13 * 60 + 23) * 1000),
+        ("1969-12-31T23:59:59.999", -1),
+    ],
+)
+def test_iso_datetimes(text: str, timestamp: int) -> None:
+    assert parse_iso_datetime(text) == timestamp
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2023-02-29T00:00:00", "2023-11-14T22:60", "1700000003000"])
+def test_not_iso_datetimes(text: str) -> None:
+    with pytest.raises(BadDatetime):
+        parse_iso_datetime(text)
 
 
 @pytest.mark.parametrize(

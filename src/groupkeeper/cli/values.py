@@ -1,0 +1,123 @@
+"""Values of options of ``groupkeeper``: each is read, or refused with an example, before a broker is asked anything."""
+
+from __future__ import annotations
+
+import re
+import time
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import NamedTuple
+
+from groupkeeper.cli.properties import BadEscape, read_properties
+from groupkeeper.client.addresses import parse_bootstrap_servers
+from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.client.errors import InvalidAddress
+from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_duration, parse_iso_datetime
+
+STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
+TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
+
+_TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
+_MAX_PARTITION = 2**31 - 1
+
+
+class PlanFile(NamedTuple):
+    """A reset plan as it stands in its file."""
+
+    path: str
+    text: str
+
+
+def servers(text: str) -> str:
+    """host:port,…"""
+    try:
+        parse_bootstrap_servers(text)
+    except InvalidAddress as problem:
+        raise ArgumentTypeError(str(problem)) from None
+    return text
+
+
+def properties(path: str) -> dict[str, str]:
+    """The properties in a file."""
+    try:
+        return read_properties(path)
+    except OSError as problem:
+        raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
+    except BadEscape as problem:
+        raise ArgumentTypeError(f"{path!r} is no file of properties: {problem}") from None
+
+
+def timeout_ms(text: str) -> int:
+    """A number of milliseconds, at least 1."""
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise ArgumentTypeError(f"{text!r}: expected a number of milliseconds from 1 on, for example 30000")
+    return int(text)
+
+
+def states(text: str) -> list[GroupState]:
+    """States separated by commas, in any case."""
+    parsed = [GroupState.parse(part.strip()) for part in text.split(",")]
+    if not set(parsed) <= set(STATES):
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(STATES)}, for example Stable,Empty")
+    return parsed
+
+
+def types(text: str) -> list[GroupType]:
+    """Types separated by commas, in any case."""
+    parsed = [GroupType.parse(part.strip()) for part in text.split(",")]
+    if not set(parsed) <= set(TYPES):
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(TYPES)}, for example Consumer")
+    return parsed
+
+
+def topic(text: str) -> str:
+    """``orders`` or ``orders:0,1``."""
+    example = "expected a topic or TOPIC:PARTITION[,PARTITION...], for example orders or orders:0,1"
+    if not _TOPIC.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r}: {example}")
+    numbers = text.partition(":")[2]
+    if numbers and any(int(number) > _MAX_PARTITION for number in numbers.split(",")):
+        raise ArgumentTypeError(f"{text!r}: the greatest number of a partition is {_MAX_PARTITION}")
+    return text
+
+
+def datetime_ms(text: str) -> int:
+    """A point in time, in milliseconds since 1970."""
+    try:
+        then_ms = parse_iso_datetime(text)
+    except BadDatetime:
+        example = "for example 2026-01-31T23:59:59, 2026-01-31T23:59:59.123Z or 2026-01-31T23:59:59+01:00"
+        raise ArgumentTypeError(
+            f"{text!r}: expected an ISO 8601 date and time (UTC without a zone), {example}"
+        ) from None
+    if then_ms < 0:
+        raise ArgumentTypeError(f"{text!r} is before 1970: no record has such a timestamp")
+    return then_ms
+
+
+def duration(text: str) -> Duration:
+    """A duration back from now."""
+    try:
+        parsed = parse_duration(text)
+        then_ms = parsed.before_ms(time.time_ns())
+    except BadDuration:
+        example = "for example P7D, PT12H or P1DT2H30M"
+        raise ArgumentTypeError(f"{text!r}: expected an ISO 8601 duration of days and smaller, {example}") from None
+    if then_ms < 0:
+        raise ArgumentTypeError(f"{text!r} ago is before 1970: no record has such a timestamp")
+    return parsed
+
+
+def plan_file(path: str) -> PlanFile:
+    """The text of a reset plan. Whose lines they are depends on the groups asked for: it isn't read further here."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as problem:
+        raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise ArgumentTypeError(f"{path!r} is no text in UTF-8: byte {problem.start + 1}") from None
+    if "\0" in text:
+        raise ArgumentTypeError(f"{path!r} is no text: it holds zero bytes")
+    if not text.strip():
+        raise ArgumentTypeError(f"{path!r} is empty: expected lines of topic,partition,offset")
+    return PlanFile(path, text)

@@ -1,0 +1,155 @@
+"""Usage of `groupkeeper groups`: what is refused with exit status 2 before any broker is asked, and in which words."""
+
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.cli.main import main
+
+# Nobody listens there, so that a command which asks anything ends with 1.
+SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "100"]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The last line on standard error, behind the usage, of a call that exits with 2."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["groups", *words])
+    output, errors = capsys.readouterr()
+    assert (exit_.value.code, output) == (2, "")
+    assert errors.startswith("usage: groupkeeper groups ")
+    return errors.splitlines()[-1].partition("error: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "list --state bogus",
+            (
+                "argument --state: 'bogus': expected some of PreparingRebalance, CompletingRebalance, Stable, "
+                "Dead, Empty, Assigning, Reconciling, for example Stable,Empty"
+            ),
+        ),
+        ("list --type bogus", "argument --type: 'bogus': expected some of Classic, Consumer, for example Consumer"),
+        ("list --type share", "argument --type: 'share': expected some of Classic, Consumer, for example Consumer"),
+        ("reset g --to-latest", "name the partitions to reset: --all-topics or --topic"),
+        (
+            "reset g --to-latest --topic orders:x",
+            (
+                "argument --topic: 'orders:x': expected a topic or TOPIC:PARTITION[,PARTITION...], for example "
+                "orders or orders:0,1"
+            ),
+        ),
+        (
+            "delete-offsets g --topic orders:99999999999",
+            "argument --topic: 'orders:99999999999': the greatest number of a partition is 2147483647",
+        ),
+        (
+            "reset g --all-topics --to-datetime yesterday",
+            (
+                "argument --to-datetime: 'yesterday': expected an ISO 8601 date and time (UTC without a zone), "
+                "for example 2026-01-31T23:59:59, 2026-01-31T23:59:59.123Z or 2026-01-31T23:59:59+01:00"
+            ),
+        ),
+        (
+            "reset g --all-topics --to-datetime 1969-12-31T23:59:59.999",
+            "argument --to-datetime: '1969-12-31T23:59:59.999' is before 1970: no record has such a timestamp",
+        ),
+        (
+            "reset g --all-topics --by-duration 7d",
+            (
+                "argument --by-duration: '7d': expected an ISO 8601 duration of days and smaller, for example "
+                "P7D, PT12H or P1DT2H30M"
+            ),
+        ),
+        (
+            "reset g --all-topics --by-duration P99999D",
+            "argument --by-duration: 'P99999D' ago is before 1970: no record has such a timestamp",
+        ),
+        (
+            "list --timeout -1",
+            "argument --timeout: '-1': expected a number of milliseconds from 1 on, for example 30000",
+        ),
+        (
+            "list --bootstrap-server localhost",
+            "argument --bootstrap-server: bootstrap server localhost: expected host:port, for example localhost:9092",
+        ),
+        (
+            "list --command-config nowhere",
+            "argument --command-config: cannot read 'nowhere': No such file or directory",
+        ),
+        ("reset g --from-file nowhere", "argument --from-file: cannot read 'nowhere': No such file or directory"),
+        (
+            "reset g --all-topics --to-latest --export --output json",
+            "argument --export: not allowed with --output json",
+        ),
+    ],
+)
+def test_refused_before_a_broker_is_asked(capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
+    action, *words = arguments.split()
+    assert refused(capsys, action, *SERVER, *words) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "groups", "message"),
+    [
+        (b"orders,0\n", "g", ", line 1: 2 fields, expected topic,partition,offset (or group,topic,partition,offset)"),
+        (
+            b"orders,0,1\norders\n",
+            "g",
+            ", line 2: 1 field, expected topic,partition,offset (or group,topic,partition,offset)",
+        ),
+        (b"orders,0,1\n", "g h", ", line 1: 3 fields, expected group,topic,partition,offset"),
+        (b"orders,0,x\n", "g", ", line 1: 'x' is not a number of the right size"),
+        (b"topic,partition,offset\n", "g", ", line 1: 'partition' is not a number of the right size"),
+        (b"orders,0,-1\n", "g", ", line 1: an offset is negative"),
+    ],
+)
+def test_files_that_are_no_plan(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, groups: str, message: str
+) -> None:
+    path = tmp_path / "plan.csv"
+    path.write_bytes(content)
+    words = ["reset", *groups.split(), "--from-file", str(path), *SERVER]
+    assert refused(capsys, *words) == f"argument --from-file: {path}{message}"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", " is empty: expected lines of topic,partition,offset"),
+        (b"\n\n", " is empty: expected lines of topic,partition,offset"),
+        (b"or\xff", " is no text in UTF-8: byte 3"),
+        (b"or\0", " is no text: it holds zero bytes"),
+    ],
+)
+def test_files_that_are_no_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "plan.csv"
+    path.write_bytes(content)
+    words = ["reset", "g", "--from-file", str(path), *SERVER]
+    assert refused(capsys, *words) == f"argument --from-file: '{path}'{message}"
+
+
+@pytest.mark.parametrize("scope", ["--all-topics", "--topic=orders"])
+def test_a_file_names_the_partitions_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path, scope: str) -> None:
+    path = tmp_path / "plan.csv"
+    path.write_text("orders,0,1\n")
+    name = scope.partition("=")[0]
+    assert refused(capsys, "reset", "g", "--from-file", str(path), scope, *SERVER) == (
+        f"argument {name}: not allowed with argument --from-file, which names the partitions"
+    )
+
+
+def test_properties_that_are_not_right(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("request.timeout.ms=soon\n")
+    assert refused(capsys, "list", "--command-config", str(path), *SERVER).startswith("argument --command-config: ")
+
+
+def test_the_groups_commands_are_described(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["groups", "--help"])
+    assert exit_.value.code == 0
+    assert "Exits with 1 when something failed" in " ".join(capsys.readouterr().out.split())
