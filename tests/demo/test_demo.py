@@ -59,4 +59,4 @@ def test_without_the_clients_it_names_the_extra() -> None:
     hide = "; ".join([*lines, "sys.exit(main())"])
     tour = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, timeout=30, check=False)
     assert tour.returncode == 1
-    assert "groupkeeper[demo]" in tour.stderr
+    assert "'.[demo]'" in tour.stderr
