@@ -192,6 +192,18 @@ def test_reset_exports_what_it_reads(
     assert capsys.readouterr().out == exported
 
 
+@pytest.mark.parametrize("scope", ["--topic=nowhere", "--topic=orders:0 --topic=nowhere:1"])
+def test_reset_names_the_topic_that_there_is_not(run: Run, scope: str) -> None:
+    status, report, _ = run("reset", "billing", *scope.split(), "--to-latest")
+    assert (status, report["offsets"]) == (1, [])
+    (problem,) = report["problems"]
+    assert (problem["group"], problem["topic"], problem["error"]) == (
+        "billing",
+        "nowhere",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    )
+
+
 def test_nothing_to_show_is_said(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--bootstrap-server", servers]
     assert main(["groups", "list", "--type", "consumer", *words]) == 0

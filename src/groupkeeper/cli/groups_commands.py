@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 
 from groupkeeper.cli.output import complain, say
 from groupkeeper.cli.reports import Place, Problem, Report, Row, as_json, as_table, problems_text
-from groupkeeper.client.addresses import Address, parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
@@ -28,6 +27,8 @@ from groupkeeper.operations import reset as resets
 from groupkeeper.operations.delete import delete_committed, delete_groups
 from groupkeeper.operations.describe import GroupOffsets, describe_offsets
 from groupkeeper.operations.errors import NoPlan
+from groupkeeper.operations.reach import Reach, try_addresses
+from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import KafkaError
 
 Command = Callable[[Admin, Namespace], Awaitable[Report]]
@@ -40,6 +41,15 @@ _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 PATIENCE_S = 1.0
 """After so long without a connection, it is said what the brokers' addresses answer."""
+
+
+class TopicFailure(Exception):
+    """A topic of a reset cannot be described."""
+
+    def __init__(self, topic: str, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.topic = topic
+        self.failure = failure
 
 
 class UsageMistake(Exception):
@@ -98,22 +108,10 @@ async def _run(options: Namespace) -> Report:
 async def _tell_of_refusals(options: Namespace) -> None:
     """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
     await asyncio.sleep(PATIENCE_S)
-    addresses = parse_bootstrap_servers(options.bootstrap_server)
-    refusals = [refusal for refusal in await asyncio.gather(*map(_refusal, addresses)) if refusal]
-    if len(refusals) == len(addresses):
-        complain(f"note: {', '.join(refusals)}; trying until {options.timeout / 1000:g} s have passed\n")
-
-
-async def _refusal(address: Address) -> str | None:
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            _, writer = await asyncio.open_connection(address.host, address.port)
-    except ConnectionRefusedError:
-        return f"connection refused by {address}"
-    except OSError:  # TimeoutError is one
-        return f"no connection to {address} yet"
-    writer.close()
-    return None
+    answers = await try_addresses(options.bootstrap_server, timeout_s=PATIENCE_S)
+    if all(reach is not Reach.OPEN for _, reach in answers):
+        texts = ", ".join(f"{reach.value} {address}" for address, reach in answers)
+        complain(f"note: {texts}; trying until {options.timeout / 1000:g} s have passed\n")
 
 
 def _failed(options: Namespace, problem: KafkaError | ClientError) -> Report:
@@ -245,6 +243,9 @@ async def reset(admin: Admin, options: Namespace) -> Report:
             resets.refuse_active(group_id, described)
             plan = await _plan(admin, options, group_id, plan_file)
             refused: Batch[TopicPartition, None] = await resets.apply(admin, plan) if options.execute else Batch()
+        except TopicFailure as refusal:
+            problems.append(_problem(group_id, refusal.failure, refusal.topic))
+            continue
         except (KafkaError, ClientError) as failure:
             problems.append(_problem(group_id, failure))
             continue
@@ -281,9 +282,19 @@ async def _plan(admin: Admin, options: Namespace, group_id: str, plan_file: plan
     elif options.all_topics:
         partitions = list(await resets.committed_offsets(admin, group_id))
     else:
+        await _refuse_topics(admin, [resets.parse_topic_argument(argument)[0] for argument in options.topic])
         partitions = await resets.partitions_of(admin, options.topic)
+    await _refuse_topics(admin, [partition.topic for partition in partitions])
     await resets.check_partitions(admin, partitions)
     return await resets.resolve(admin, group_id, partitions, scenario)
+
+
+async def _refuse_topics(admin: Admin, topics: Iterable[str]) -> None:
+    """Raise TopicFailure, which names the topic, for the first that cannot be described."""
+    names = list(dict.fromkeys(topics))
+    described = await describe_topics(admin, names) if names else Batch()
+    for topic, failure in described.failed.items():
+        raise TopicFailure(topic, failure)
 
 
 def _scenario(options: Namespace, group_id: str, plan_file: plan_csv.Plans) -> resets.Scenario:
