@@ -63,6 +63,7 @@ class LogCleaner:
         """Works in the background from now on."""
         self._broker.topics.on_deleted(self._forget)
         self._task = asyncio.get_running_loop().create_task(self._work())
+        self._task.add_done_callback(_report_end)
 
     async def stop(self) -> None:
         """Ends; a compaction that is under way is dropped, it has changed nothing."""
@@ -234,6 +235,11 @@ class LogCleaner:
             write_checkpoint(self._path, self._cleaned)
         except OSError as error:
             _log.warning("cannot write %s: %s", self._path, error.strerror)
+
+
+def _report_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("cleaning of logs has ended, it begins again with the next start", exc_info=error)
 
 
 async def _in_turns(steps: Iterator[T]) -> T | None:

@@ -73,7 +73,7 @@ class Shard:
                 if since_turn >= _RECORDS_PER_TURN:
                     since_turn = 0
                     await asyncio.sleep(0)
-        except (MalformedMessage, KafkaError) as error:
+        except (MalformedMessage, KafkaError, OSError) as error:
             self.failure = str(error)
             _log.error("%r: cannot load its groups: %s", self._log, error)
         if self.failure is None:

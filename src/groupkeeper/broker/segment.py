@@ -31,6 +31,10 @@ def file_name(base_offset: int, suffix: str = ".log") -> str:
     return f"{base_offset:020d}{suffix}"
 
 
+class TornTail(OSError):
+    """A batch was written in part and is still there: anything behind it would be at the wrong place."""
+
+
 class Segment:
     """A segment file. Knows where batches lie; what they mean is the partition log's business.
 
@@ -58,7 +62,10 @@ class Segment:
         return self.index.max_timestamp
 
     def append(self, header: BatchHeader, *parts: bytes | memoryview) -> None:
-        """Writes one batch at the end and indexes it. Raises OSError; then the file is as it was before."""
+        """Writes one batch at the end and indexes it.
+
+        Raises OSError; then the file is as it was before, except for `TornTail`: what was written could not be cut off.
+        """
         descriptor = self._files.descriptor(self.path)
         length = sum(map(len, parts))
         try:
@@ -68,7 +75,10 @@ class Segment:
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
         except OSError:
-            os.ftruncate(descriptor, self.size)
+            try:
+                os.ftruncate(descriptor, self.size)
+            except OSError as error:
+                raise TornTail(error.errno, error.strerror, self.path) from error
             raise
         self.add(header, length)
 

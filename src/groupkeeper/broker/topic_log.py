@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from asyncio import get_running_loop
 from bisect import bisect_right
+from contextlib import contextmanager
 from logging import getLogger
 
 from groupkeeper.broker.producers import Producers
 from groupkeeper.broker.sealed_segments import load_sealed, save_producers, seal
-from groupkeeper.broker.segment import BrokenBatch, Segment, file_name, find_batch_behind, scan
+from groupkeeper.broker.segment import BrokenBatch, Segment, TornTail, file_name, find_batch_behind, scan
 from groupkeeper.broker.segment_files import repair, retire, swap_steps
 from groupkeeper.broker.storage_directory import replace_file, uuid_of, uuid_text
 from groupkeeper.protocol.codec import MalformedMessage
@@ -72,6 +73,7 @@ class PartitionLog:
     __slots__ = (
         "_directory",
         "_files",
+        "_is_failing",
         "_retired",
         "_segments",
         "_waiters",
@@ -102,6 +104,7 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.failure: str | None = None
+        self._is_failing = False
         self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
         self._directory = directory
         self._files = files
@@ -191,7 +194,16 @@ class PartitionLog:
             segment = self._segment_for(header, len(batch))
             segment.append(header, start, memoryview(batch)[_PATCHED:])
         except OSError as error:
-            raise KafkaStorageError(f"cannot write {self.topic}-{self.index}: {error.strerror}") from error
+            what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
+            if isinstance(error, TornTail):
+                self.failure = what  # the next start cuts off what was written
+            if not self._is_failing:  # producers try again and again: once is enough
+                self._is_failing = True
+                _log.error("%s", what)
+            raise KafkaStorageError(what) from error
+        if self._is_failing:
+            self._is_failing = False
+            _log.warning("%s-%d can be written again", self.topic, self.index)
 
     def _segment_for(self, header: BatchHeader, length: int) -> Segment:
         if not self._segments:
@@ -278,7 +290,10 @@ class PartitionLog:
         With `at_least_one` the first batch is whole however large it is. Nothing at or behind `end_offset` (default:
         the high watermark) is returned. Raises `OffsetOutOfRange`, `KafkaStorageError`.
         """
-        self._require_health()
+        with self._readable():
+            return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
+
+    def _read(self, offset: int, max_bytes: int, *, at_least_one: bool, end_offset: int | None) -> bytes:
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
                 f"Received request for offset {offset} for partition {self.topic}-{self.index}, "
@@ -315,15 +330,15 @@ class PartitionLog:
 
         Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
-        self._require_health()
-        for segment in self._segments:
-            if segment.max_timestamp < timestamp:
-                continue
-            for position in segment.positions_since(timestamp):
-                found = self._first_record_since(segment.batch_at(position), timestamp)
-                if found is not None:
-                    return found
-        return None
+        with self._readable():
+            for segment in self._segments:
+                if segment.max_timestamp < timestamp:
+                    continue
+                for position in segment.positions_since(timestamp):
+                    found = self._first_record_since(segment.batch_at(position), timestamp)
+                    if found is not None:
+                        return found
+            return None
 
     def _first_record_since(self, batch: bytes, timestamp: int) -> tuple[int, int] | None:
         header = read_header(batch)
@@ -440,6 +455,15 @@ class PartitionLog:
             segment.close()
         for waiter in tuple(self._waiters):
             waiter.wake()
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Raises `KafkaStorageError` when the partition can't be served, or a file of it can't be read."""
+        self._require_health()
+        try:
+            yield
+        except OSError as error:
+            raise KafkaStorageError(f"cannot read {self.topic}-{self.index}: {error.strerror}") from error
 
     def _require_health(self) -> None:
         if self.failure is not None:

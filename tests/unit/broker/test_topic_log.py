@@ -346,7 +346,9 @@ def test_a_file_that_somebody_shortened_ends_a_read(open_log: OpenLog, tmp_path:
     assert log.read(1, 1 << 20) == b""
 
 
-def test_a_full_disk_leaves_the_log_as_it_was(open_log: OpenLog, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_log_as_it_was(
+    open_log: OpenLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     log = open_log()
     log.append(batch(), 0)
     size = (tmp_path / LOG_FILE).stat().st_size
@@ -359,14 +361,48 @@ def test_a_full_disk_leaves_the_log_as_it_was(open_log: OpenLog, tmp_path: Path)
     previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
     try:
-        with pytest.raises(KafkaStorageError):
-            log.append(batch(size=1000), 0)
+        for _ in range(2):
+            with pytest.raises(KafkaStorageError):
+                log.append(batch(size=1000), 0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, previous)
     assert (tmp_path / LOG_FILE).stat().st_size == size
     assert log.append(batch(), 0) == 1
     assert offsets(log) == [0, 1]
+    assert caplog.text.count("cannot write t-0") == 1, "each of a producer's attempts would be too much"
+    assert "t-0 can be written again" in caplog.text
+
+
+def test_a_torn_batch_that_cannot_be_cut_off_closes_the_partition(
+    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log()
+    log.append(batch(), 0)
+
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.writev", fail)
+        patch.setattr("os.ftruncate", fail)
+        with pytest.raises(KafkaStorageError, match="No space left"):
+            log.append(batch(), 0)
+    with pytest.raises(KafkaStorageError):
+        log.append(batch(), 0)
+    assert offsets(open_log()) == [0]
+
+
+def test_a_file_that_cannot_be_read_is_a_storage_error(open_log: OpenLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log()
+    log.append(batch(), 0)
+
+    def fail(*_: object) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("os.pread", fail)
+    with pytest.raises(KafkaStorageError, match=r"cannot read .*Too many open files"):
+        log.read(0, 1 << 20)
 
 
 async def test_waiting_for_an_append(open_log: OpenLog) -> None:
