@@ -36,32 +36,22 @@ BIN = Path(sys.executable).parent
 QUICK_SECONDS = 750
 FULL_SECONDS = 3 * 3600
 
-# --- Apache Kafka's own tests: the classes about classic groups, their offsets, and the tools on them.
-CLASSIC_TESTS = (
+# --- Apache Kafka's own tests: the classes about groups, their offsets, the tools on them and the consumer client.
+TESTS = (
     "JoinGroupRequestTest", "SyncGroupRequestTest", "ListGroupsRequestTest", "OffsetFetchRequestTest",
     "OffsetCommitRequestTest", "GetOffsetShellTest", "DescribeConsumerGroupTest", "DeleteConsumerGroupsTest",
-    "PlaintextConsumerCommitTest",
+    "PlaintextConsumerCommitTest", "TxnOffsetCommitRequestTest", "ConsumerGroupDescribeRequestTest",
+    "ConsumerGroupHeartbeatRequestTest",
 )  # fmt: skip
 # The classes whose every test is quick: the subset of --quick.
-QUICK_TESTS = CLASSIC_TESTS[:6]
-LATER_TESTS = (
-    "TxnOffsetCommitRequestTest", "ConsumerGroupDescribeRequestTest", "ConsumerGroupHeartbeatRequestTest",
-    "ShareGroupHeartbeatRequestTest",
-)  # fmt: skip
-# Of those classes, what is about the consumer protocol (KIP-848): by the name of the test, or by a stack trace that
-# ends in a call of that protocol. DescribeConsumerGroupTest and DeleteConsumerGroupsTest run both protocols in each
-# test, and from outside one cannot tell which half failed: their failures are reported with KIP-848.
-NEW_PROTOCOL = re.compile(r"NewConsumerGroupProtocol|testAsync")
-NEW_PROTOCOL_CALL = re.compile(r"consumerGroupHeartbeat|WithNewProtocol|CONSUMER_GROUP_HEARTBEAT")
-BOTH_PROTOCOLS = ("DescribeConsumerGroupTest", "DeleteConsumerGroupsTest")
+QUICK_TESTS = TESTS[:6]
+LATER_TESTS = ("ShareGroupHeartbeatRequestTest",)
 
 # --- The command lines. Their cases of kafka-consumer-groups are named cg-*.
-LATER_SCENARIOS = {"consumer-live", "migration", "secure"}  # KIP-848 groups, SASL
-LATER_CASE = re.compile(r"describe-consumer|-k848")
-# Scenarios whose cluster has KIP-848 members, share or streams groups: on real Kafka only, until our broker has them.
-NEEDS_NEW_PROTOCOL = LATER_SCENARIOS | {
-    "two-topics-two-members", "members-without-partitions", "static-members", "many-groups", "delete-offsets",
-}  # fmt: skip
+# Scenarios whose cluster has share or streams groups: on real Kafka only, until our broker has them.
+NEEDS_SHARE_GROUPS = {"many-groups"}
+# Brokers of their own (SASL, ACLs, two nodes, expiration), which the kit starts from real Kafka only.
+OTHER_PROFILES = {"secure", "leaderless", "expired-offsets"}
 
 
 @dataclass
@@ -161,7 +151,7 @@ def own_tests(run: Run) -> None:
 
 def kafka_tests(run: Run, kit: Path) -> None:
     """The kit's kafka-tests: classes of Apache Kafka's test jars, each test with a broker process of ours."""
-    wanted = [(c, False) for c in (QUICK_TESTS if run.is_quick else CLASSIC_TESTS)]
+    wanted = [(c, False) for c in (QUICK_TESTS if run.is_quick else TESTS)]
     wanted += [(c, True) for c in LATER_TESTS] if run.with_later else []
     wanted = [(c, later) for c, later in wanted if run.wants(f"kafka-tests: {c}")]
     if not wanted:
@@ -183,20 +173,11 @@ def kafka_tests(run: Run, kit: Path) -> None:
 def take_kafka_results(run: Run, name: str, out: Path, is_later: bool) -> None:
     if not (out / "results.txt").exists():
         return
-    traces = {}
-    for file in sorted((out / "parts").glob("*.traces")):
-        for trace in re.split(r"^=== FAIL ", file.read_text(errors="replace"), flags=re.M)[1:]:
-            traces[trace.split("\n", 1)[0]] = trace
     for line in (out / "results.txt").read_text().splitlines():
         found = re.match(r"(PASS|FAIL|ABORT) (\S+#\S+)", line)
         if not found:
             continue
-        is_new = NEW_PROTOCOL.search(found[2]) is not None
-        if found[1] == "FAIL":
-            is_new = is_new or name in BOTH_PROTOCOLS or bool(NEW_PROTOCOL_CALL.search(traces.get(found[2], "")))
-        group = run.group(
-            f"kafka-tests: {name}" + (" (KIP-848)" if is_new and not is_later else ""), is_later=is_new or is_later
-        )
+        group = run.group(f"kafka-tests: {name}", is_later=is_later)
         case = found[2].rpartition(".")[2]
         group.verdicts[case] = {"PASS": "passed", "FAIL": "failed", "ABORT": "skipped"}[found[1]]
         if found[1] == "FAIL":
@@ -237,9 +218,8 @@ def cli_differences(run: Run, kit: Path, where: str) -> None:
         return
     cases: dict[str, bool] = {}
     for scenario, case in cli_cases(kit):
-        is_later = scenario in LATER_SCENARIOS or LATER_CASE.search(case) is not None
-        is_later = is_later or (where == "ours" and scenario in NEEDS_NEW_PROTOCOL)
-        if run.is_quick and where == "Kafka" and scenario not in NEEDS_NEW_PROTOCOL:
+        is_later = where == "ours" and scenario in NEEDS_SHARE_GROUPS
+        if run.is_quick and where == "Kafka" and scenario not in NEEDS_SHARE_GROUPS | OTHER_PROFILES:
             continue  # the recordings are from Kafka, and our broker was asked the same
         if run.with_later or not is_later:
             cases[f"{scenario}#{case}"] = is_later
@@ -269,7 +249,7 @@ def cli_differences(run: Run, kit: Path, where: str) -> None:
     stream(run, command, out / "run.log", take)
     for case, is_later in cases.items():
         # A case without a line belongs to a scenario that could not be set up (ERROR above) or that time ran out for.
-        group = run.group(title + (" (KIP-848, SASL)" if is_later else ""), is_later=is_later)
+        group = run.group(title + (" (share groups)" if is_later else ""), is_later=is_later)
         group.verdicts[case] = found.get(case, "failed")
 
 
