@@ -247,8 +247,7 @@ class Topics:
         """
         for entry in self._read_journal():
             self._replay(entry)
-        self._refuse_foreign_logs()
-        self._remove_leftovers()  # before the rewriting, which forgets what was deleted
+        self._sort_out_directories()  # before the rewriting, which forgets what was deleted
         self._rewrite_journal()
         was_clean = self._take_clean_mark()
         start_offsets = self._read_start_offsets()
@@ -260,19 +259,22 @@ class Topics:
                     log.recover(os.listdir(self._log_directory(topic.name, log.index)), was_clean=was_clean)
         self._is_loaded = True
 
-    def _refuse_foreign_logs(self) -> None:
-        """A log is ours when the registry has or had its topic: a deletion is written down before the log goes."""
+    def _sort_out_directories(self) -> None:
+        """Refuses logs that are not ours; removes what a deletion that was cut short left.
+
+        A log is ours when the registry has or had its topic: a deletion is written down before the log goes.
+        """
         from groupkeeper.broker.settings import InvalidSetting
 
-        foreign = []
+        foreign, leftovers = [], []
         for name in sorted(os.listdir(self._directory.path)):
-            if not _PARTITION_DIRECTORY.fullmatch(name) or not os.path.isdir(self._directory.file(name)):
+            path, partition = self._directory.file(name), name.removesuffix(_DELETED)
+            if not _PARTITION_DIRECTORY.fullmatch(partition) or not os.path.isdir(path):
                 continue
-            topic, _, index = name.rpartition("-")
-            topic_id = topic_id_of(self._directory.file(name))
-            is_dropped = topic_id in self._dropped_ids
-            is_known = self.partition(topic, int(index)) is not None
-            if not is_dropped and not (is_known and topic_id in (None, self._topic_by_name[topic].topic_id)):
+            topic_id, is_aside = topic_id_of(path), name != partition
+            if topic_id in self._dropped_ids or (is_aside and topic_id is not None):
+                leftovers.append(path)
+            elif not is_aside and not self._is_registered(partition, topic_id):
                 foreign.append(name)
         if foreign:
             shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
@@ -280,16 +282,15 @@ class Topics:
                 f"data directory {self._directory.path} has partition logs that its {JOURNAL} does not know: {shown}. "
                 "They may belong to another broker: use another directory, or move them away"
             )
+        for path in leftovers:
+            _log.warning("%s belongs to a topic that was deleted; removing it", path)
+            shutil.rmtree(path, ignore_errors=True)
 
-    def _remove_leftovers(self) -> None:
-        """Removes what a deletion that was cut short left: logs set aside, and logs of topics that were dropped."""
-        for name in os.listdir(self._directory.path):
-            path = self._directory.file(name)
-            if _PARTITION_DIRECTORY.fullmatch(name.removesuffix(_DELETED)) and (
-                topic_id_of(path) in self._dropped_ids or (name.endswith(_DELETED) and topic_id_of(path) is not None)
-            ):
-                _log.warning("%s belongs to a topic that was deleted; removing it", path)
-                shutil.rmtree(path, ignore_errors=True)
+    def _is_registered(self, directory: str, topic_id: bytes | None) -> bool:
+        """Whether a partition's directory belongs to a topic of the registry; None is an id that it doesn't say."""
+        name, _, index = directory.rpartition("-")
+        is_known = self.partition(name, int(index)) is not None
+        return is_known and topic_id in (None, self._topic_by_name[name].topic_id)
 
     def _take_clean_mark(self) -> bool:
         """Whether the broker was stopped in order; a start that doesn't get as far counts as a kill."""

@@ -220,6 +220,7 @@ def test_only_what_a_deletion_left_is_removed(open_topics: OpenTopics, tmp_path:
     topics.create("b", 1).partitions[0].append(BATCH, 1)
     (tmp_path / "photos.deleted").mkdir()
     (tmp_path / "my-1.deleted").mkdir()
+    (tmp_path / "notes-1").write_text("a file, no log")
     # Killed after the deletion was written down: once before the logs were renamed, once before they were removed.
     journal = tmp_path / "topics.journal"
     journal.write_text(journal.read_text() + '{"delete": "a"}\n{"delete": "b"}\n')
@@ -229,6 +230,7 @@ def test_only_what_a_deletion_left_is_removed(open_topics: OpenTopics, tmp_path:
     assert not (tmp_path / "b-0.deleted").exists()
     assert (tmp_path / "photos.deleted").exists()
     assert (tmp_path / "my-1.deleted").exists()
+    assert (tmp_path / "notes-1").exists()
 
 
 def test_a_registry_of_random_bytes_is_named(open_topics: OpenTopics, tmp_path: Path) -> None:
