@@ -68,6 +68,10 @@ from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value 
 )
 from groupkeeper.protocol.primitives import RootMessage
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.protocol.streams_records import StreamsKey, StreamsValue
+
 __all__ = [
     "Entry",
     "Key",
@@ -79,7 +83,7 @@ __all__ = [
     "encode_record",
 ]
 
-Key = (
+_Key = (
     OffsetCommitKey
     | GroupMetadataKey
     | ConsumerGroupMetadataKey
@@ -96,9 +100,8 @@ Key = (
     | ShareGroupStatePartitionMetadataKey
     | ConsumerGroupRegularExpressionKey
 )
-"""Every key that can be decoded."""
 
-Value = (
+_Value = (
     OffsetCommitValue
     | GroupMetadataValue
     | ConsumerGroupMetadataValue
@@ -115,7 +118,15 @@ Value = (
     | ShareGroupStatePartitionMetadataValue
     | ConsumerGroupRegularExpressionValue
 )
-"""Every value that can be decoded."""
+
+if TYPE_CHECKING:
+    Key = _Key | StreamsKey
+    """Every key that can be decoded."""
+    Value = _Value | StreamsValue
+    """Every value that can be decoded."""
+else:
+    # The classes of streams groups are imported with their first record.
+    Key, Value = _Key, _Value
 
 
 class Entry(NamedTuple):
@@ -132,8 +143,7 @@ class Tombstone(NamedTuple):
 
 
 class UnknownRecord(NamedTuple):
-    """A record of a type that this build does not know (streams groups, or newer ones), kept as it is; it is
-    skipped on load.
+    """A record of a type that this build does not know, kept as it is; it is skipped on load.
 
     `value_bytes` is None for a tombstone.
     """
@@ -150,6 +160,7 @@ class UnknownValueVersion(MalformedMessage):
 V = TypeVar("V", bound=RootMessage)
 _INT16 = Struct(">h")
 _LEGACY_OFFSET_COMMIT = 0
+_STREAMS_TYPES = frozenset((17, 19, 20, 21, 22, 23))
 _CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
     OffsetCommitKey.RECORD_TYPE: (OffsetCommitKey, OffsetCommitValue),
     GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
@@ -207,7 +218,7 @@ def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | Unknow
     record_type = _leading_int16(key, "key")
     if record_type == _LEGACY_OFFSET_COMMIT:
         return _decode_legacy_offset_commit(key, value)
-    classes = _CLASSES.get(record_type)
+    classes = _classes_of(record_type)
     if classes is None:
         return UnknownRecord(key, value, record_type)
     key_class, value_class = classes
@@ -252,6 +263,14 @@ def _decode_value(value_class: type[V], value: bytes) -> V:
     if not value_class.MIN_VERSION <= version <= value_class.MAX_VERSION:
         raise UnknownValueVersion(f"{value_class.__name__} has no version {version}")
     return decode_prefix(value_class, value, version, 2)[0]
+
+
+def _classes_of(record_type: int) -> tuple[type[Key], type[Value]] | None:
+    if record_type not in _STREAMS_TYPES:
+        return _CLASSES.get(record_type)
+    from groupkeeper.protocol.streams_records import STREAMS_CLASSES
+
+    return STREAMS_CLASSES[record_type]
 
 
 def _leading_int16(buf: bytes, what: str) -> int:

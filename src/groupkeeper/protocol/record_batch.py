@@ -30,6 +30,7 @@ __all__ = [
     "iter_headers",
     "read_end_transaction",
     "read_header",
+    "read_headers",
     "read_records",
     "stamped",
     "write_batch",
@@ -151,7 +152,7 @@ def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
         value, pos = nullable_bytes(buf, pos)
         headers: Sequence[tuple[str, bytes | None]] = ()
         if buf[pos]:
-            headers, pos = _read_headers(buf, pos)
+            headers, pos = read_headers(buf, pos)
         else:
             pos += 1
         if pos != end:
@@ -176,7 +177,8 @@ def _read_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
     return buf[start:end], end
 
 
-def _read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]], int]:
+def read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    """A record's headers, from their number at `pos` on, and the position behind them. Raises CorruptRecord."""
     count, pos = read_zigzag(buf, pos)
     if not 0 <= count <= (len(buf) - pos) // 2:
         raise CorruptRecord(f"{count} record headers in {len(buf) - pos} bytes")

@@ -72,7 +72,7 @@ def test_tombstones() -> None:
 
 
 def test_unknown_types_are_kept_and_unknown_versions_refused() -> None:  # GR-08
-    assert decode_record(b"\x00\x11abc", b"value") == UnknownRecord(b"\x00\x11abc", b"value", 17)
+    assert decode_record(b"\x00\x63abc", b"value") == UnknownRecord(b"\x00\x63abc", b"value", 99)
     assert decode_record(b"\x03\xe7", None) == UnknownRecord(b"\x03\xe7", None, 999)
     with pytest.raises(UnknownValueVersion):
         decode_record(encode_record(Tombstone(KEY))[0], b"\x00\x05")
