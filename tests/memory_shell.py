@@ -13,7 +13,8 @@ from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.result import Call, Meter, Parked, Record, RegexLookup, Result
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.settings import Settings, SettingsChange
+from groupkeeper.coordinator.share_work import ShareErrors, ShareWork
 from groupkeeper.coordinator.timers import Arm, TimerKey
 from groupkeeper.coordinator.topics_image import TopicsChange, TopicsImage
 from groupkeeper.protocol.errors import KafkaError
@@ -135,10 +136,12 @@ class MemoryShell:
     Attributes:
         refuse_append: asked before records are appended; an error means that they are not, and is what clients get.
         around: called with a function that computes a result; a test may look at the coordinator before and after.
+        skew_ms: how far the wall clock, which the coordinator is told, is ahead of the one that timers follow.
     """
 
     settings: Settings = field(default_factory=Settings)
     now_ms: int = 1_700_000_000_000
+    skew_ms: int = field(default=0, kw_only=True)
     observer: Observer = field(default_factory=Observer)
     refuse_append: Callable[[tuple[Record, ...]], KafkaError | None] = _appends_work
     around: Callable[[Coordinator, Callable[[], Result]], Result] = lambda coordinator, compute: compute()
@@ -148,20 +151,28 @@ class MemoryShell:
     parked_calls: set[int] = field(default_factory=set)
     make_coordinator: Callable[[MemoryLog, Settings], Coordinator] = replayed
     topics: TopicsImage = field(default_factory=TopicsImage)
+    settings_by_group: Mapping[str, Settings] = field(default_factory=dict)
     lookups: list[RegexLookup] = field(default_factory=list)
+    share_work: list[ShareWork] = field(default_factory=list)
     coordinator: Coordinator = field(init=False)
 
     def __post_init__(self) -> None:
         self.load()
+
+    @property
+    def wall_ms(self) -> int:
+        return self.now_ms + self.skew_ms
 
     def load(self) -> None:
         """Starts over from the log; parked calls are forgotten without an answer."""
         self.deadlines.clear()
         self.parked_calls.clear()
         self.lookups.clear()
+        self.share_work.clear()
         self.coordinator = self.make_coordinator(self.log, self.settings)
         self.coordinator.apply(TopicsChange(self.topics))
-        for result in self.coordinator.resume(self.now_ms):
+        self.coordinator.apply(SettingsChange(self.settings_by_group))
+        for result in self.coordinator.resume(self.wall_ms):
             self.carry_out(result, None)
 
     def unload(self) -> None:
@@ -169,7 +180,7 @@ class MemoryShell:
         self.carry_out(self.coordinator.unload(), None)
 
     def call(self, call: Call) -> None:
-        self.carry_out(self._compute(lambda: self.coordinator.handle(call, self.now_ms)), call)
+        self.carry_out(self._compute(lambda: self.coordinator.handle(call, self.wall_ms)), call)
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
         self.carry_out(self._compute(lambda: self.coordinator.remove_topics(topic_ids)), None)
@@ -179,11 +190,21 @@ class MemoryShell:
         self.topics = image
         self.coordinator.apply(TopicsChange(image))
 
+    def see_settings(self, settings_by_group: Mapping[str, Settings]) -> None:
+        """Groups have settings of their own: these, and no others."""
+        self.settings_by_group = settings_by_group
+        self.coordinator.apply(SettingsChange(settings_by_group))
+
     def resolve(self, topics_by_regex: Mapping[str, frozenset[str]] | None) -> None:
         """Answers the oldest lookup of regular expressions."""
         lookup = self.lookups.pop(0)
-        compute = partial(self.coordinator.regexes_resolved, lookup.group_id, topics_by_regex, self.now_ms)
+        compute = partial(self.coordinator.regexes_resolved, lookup.group_id, topics_by_regex, self.wall_ms)
         self.carry_out(self._compute(compute), lookup)
+
+    def finish_share_work(self, errors: ShareErrors) -> None:
+        """The share coordinator did the oldest work, but for what has an error."""
+        work = self.share_work.pop(0)
+        self.carry_out(self._compute(lambda: self.coordinator.share_work_done(work, errors)), work)
 
     def next_deadline_ms(self) -> int | None:
         return min(self.deadlines.values(), default=None)
@@ -195,14 +216,14 @@ class MemoryShell:
             timer = next(timer for timer, due_ms in self.deadlines.items() if due_ms == deadline_ms)
             del self.deadlines[timer]
             self.observer.expired(timer)
-            self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.now_ms)), timer)
+            self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.wall_ms)), timer)
         self.now_ms = max(self.now_ms, time_ms)
 
-    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | None) -> None:
+    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None) -> None:
         """The six steps."""
         error = self.refuse_append(result.records) if result.records else None
         if error is not None:
-            result = self._compute(lambda: self.coordinator.append_failed(cause, error, self.now_ms))
+            result = self._compute(lambda: self.coordinator.append_failed(cause, error, self.wall_ms))
             assert not result.records, "what follows a failed append must not need another one"
         producer_id = NO_PRODUCER if result.transaction is None else result.transaction.producer_id
         for record in result.records:
@@ -221,13 +242,17 @@ class MemoryShell:
                 self.deadlines.pop(timer.timer, None)
         for meter, count in result.marks:
             self.marks[meter] += count
-        self.lookups.extend(result.lookups)
+        for lookup in result.lookups:
+            if isinstance(lookup, RegexLookup):
+                self.lookups.append(lookup)
+            else:
+                self.share_work.append(lookup)
         self._send(result, cause)
 
     def _compute(self, compute: Callable[[], Result]) -> Result:
         return self.around(self.coordinator, compute)
 
-    def _send(self, result: Result, cause: Call | TimerKey | RegexLookup | None) -> None:
+    def _send(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None) -> None:
         for released in result.released:
             assert released.call_id in self.parked_calls, f"call {released.call_id} is answered but was not parked"
             self.parked_calls.remove(released.call_id)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.memory_shell import LogRecord, MemoryLog, MemoryShell, Observer
-from tests.scenarios import texts
+from tests.scenarios import consumer_commands, share_commands, streams_commands, texts
 
 from groupkeeper.coordinator.result import Call, Record
 from groupkeeper.coordinator.settings import Settings
@@ -43,12 +43,14 @@ from groupkeeper.protocol.messages import (
     sync_group_request,
     txn_offset_commit_request,
 )
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.offsets_topic import Entry, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import Message
 
@@ -166,6 +168,9 @@ class Runner:
         self._ids: Counter[str] = Counter()
         self._memberships: dict[tuple[str, str], Membership] = {}
         self._append_error: KafkaError | None = None
+        self.subscriptions: dict[tuple[str, str], consumer_commands.Subscription] = {}
+        self.share_epochs: dict[tuple[str, str], int] = {}
+        self.streams_epochs: dict[tuple[str, str], int] = {}
 
     def _new_shell(self, settings: Settings) -> MemoryShell:
         observer = Observer(self._on_appended, self._on_answered, self._on_parked, self._on_expired)
@@ -182,23 +187,28 @@ class Runner:
 
     # --- what the shell reports
 
-    def _print(self, line: str) -> None:
+    def say(self, line: str) -> None:
         self._lines.append(self._prefix + line)
 
     def _on_appended(self, record: Record) -> None:
-        self._print(texts.record_text(record, self.start_ms))
+        self.say(texts.record_text(record, self.start_ms))
 
     def _on_answered(self, call_id: int, response: Message) -> None:
         who, call = self._calls[call_id]
         if isinstance(response, JoinGroupResponse):
             self._remember(call, response)
+        if isinstance(response, ConsumerGroupHeartbeatResponse):
+            consumer_commands.remember(self, call.request, response)
+        if isinstance(response, ShareGroupHeartbeatResponse):
+            share_commands.remember(self, call.request, response)
+        streams_commands.remember(self, call.request, response)
         for line in texts.answer_lines(who, response):
-            self._print(line)
+            self.say(line)
 
     def _on_parked(self, call_id: int) -> None:
         who, call = self._calls[call_id]
-        request = type(call.request).__name__.removesuffix("GroupRequest").lower()
-        self._print(f"{request} {who}: parked")
+        request = type(call.request).__name__.removesuffix("Request").removesuffix("Group").lower()
+        self.say(f"{request} {who}: parked")
 
     def _on_expired(self, _: TimerKey) -> None:
         self._prefix = f"{texts.duration_text(self.shell.now_ms - self.start_ms)} | "
@@ -206,7 +216,7 @@ class Runner:
     def _refuse_append(self, _: tuple[Record, ...]) -> KafkaError | None:
         error, self._append_error = self._append_error, None
         if error is not None:
-            self._print(f"append fails: {error.name}")
+            self.say(f"append fails: {error.name}")
         return error
 
     def _remember(self, call: Call, response: JoinGroupResponse) -> None:
@@ -231,8 +241,17 @@ class Runner:
 
     # --- requests
 
-    def send(self, who: str, request: Message, version: int, *, client_id: str = "admin", fresh_id: str = "") -> None:
-        call = Call(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id)
+    def send(
+        self,
+        who: str,
+        request: Message,
+        version: int,
+        *,
+        client_id: str = "admin",
+        fresh_id: str = "",
+        regex_trouble: str | None = None,
+    ) -> None:
+        call = Call(len(self._calls), request, version, client_id, "/127.0.0.1", fresh_id, regex_trouble)
         self._calls[call.call_id] = (who, call)
         self._last = (who, call)
         self.shell.call(call)
@@ -241,7 +260,14 @@ class Runner:
         """The last request once more, as a client that lost the answer sends it."""
         assert self._last is not None
         who, call = self._last
-        self.send(who, call.request, call.version, client_id=call.client_id, fresh_id=call.fresh_id)
+        self.send(
+            who,
+            call.request,
+            call.version,
+            client_id=call.client_id,
+            fresh_id=call.fresh_id,
+            regex_trouble=call.regex_trouble,
+        )
 
     def join(self, arguments: Arguments) -> None:
         """group=g member= client= instance= type=consumer protocols=range:t1,t2;name:topics session=10s rebalance=60s
@@ -270,7 +296,7 @@ class Runner:
             protocol_type=protocol_type,
             protocols=known.request.protocols
             if is_known and protocols is None
-            else _read_protocols(protocol_type, "range:t1" if protocols is None else protocols),
+            else texts.read_protocols(protocol_type, "range:t1" if protocols is None else protocols),
         )
         self._send_join(request, client_id, version)
         if asks_for_id:
@@ -368,7 +394,7 @@ class Runner:
         topic_id = int(arguments.take("topic-id", "0")).to_bytes(16, "big")
         partitions: dict[str, list[offset_commit_request.OffsetCommitRequestPartition]] = {}
         for word in arguments.take_words():
-            topic, partition = _read_commit(word)
+            topic, partition = texts.read_commit(word)
             partitions.setdefault(topic, []).append(partition)
         retention = arguments.take_optional("retention")
         request = offset_commit_request.OffsetCommitRequest(
@@ -389,7 +415,7 @@ class Runner:
         group_id, member_id = arguments.take("group", "g"), arguments.take("member", "")
         known = self._membership(group_id, member_id)
         topics = []
-        for topic, one in map(_read_commit, arguments.take_words()):
+        for topic, one in map(texts.read_commit, arguments.take_words()):
             partition = txn_offset_commit_request.TxnOffsetCommitRequestPartition(
                 one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
             )
@@ -460,10 +486,7 @@ class Runner:
 
     def set_settings(self, arguments: Arguments) -> None:
         """Kafka's names=values, times as durations; the coordinator starts over with its log."""
-        values = {
-            name: texts.read_duration(value) if name.endswith("_ms") else int(value)
-            for name, value in arguments.take_options().items()
-        }
+        values = {name: texts.read_setting(name, value) for name, value in arguments.take_options().items()}
         self.shell.settings = replace(self.shell.settings, **values)
         self.shell.load()
 
@@ -475,7 +498,7 @@ class Runner:
     def restart(self, arguments: Arguments) -> None:
         """The coordinator dies and another one loads the log; who is parked loses its connection."""
         for call_id in sorted(self.shell.parked_calls):
-            self._print(f"{self._calls[call_id][0]}: connection lost")
+            self.say(f"{self._calls[call_id][0]}: connection lost")
         self.shell.load()
 
     def move(self, arguments: Arguments) -> None:
@@ -493,19 +516,19 @@ class Runner:
             if isinstance(entry, LogRecord):
                 record = decode_record(entry.key, entry.value)
                 assert not isinstance(record, UnknownRecord)
-                self._print(texts.record_text(record, self.start_ms))
+                self.say(texts.record_text(record, self.start_ms))
 
     def show_timers(self, arguments: Arguments) -> None:
         """Armed timers and when they run out, the expiration pass aside"""
         deadlines = sorted((due_ms, texts.timer_text(timer)) for timer, due_ms in self.shell.deadlines.items())
         for due_ms, text in deadlines:
             if text != "expiration":
-                self._print(f"{text} in {texts.duration_text(due_ms - self.shell.now_ms)}")
+                self.say(f"{text} in {texts.duration_text(due_ms - self.shell.now_ms)}")
 
     def show_marks(self, arguments: Arguments) -> None:
         """Meters and their counts"""
         for meter, count in sorted((meter.value, count) for meter, count in self.shell.marks.items()):
-            self._print(f"{meter} {count}")
+            self.say(f"{meter} {count}")
 
     def fail_append(self, arguments: Arguments) -> None:
         """an error: the next append fails with it"""
@@ -525,7 +548,7 @@ class Runner:
             if word in ("commit", "abort"):
                 self.shell.end_transaction(producer_id, is_commit=word == "commit")
                 continue
-            topic, partition = _read_commit(word)
+            topic, partition = texts.read_commit(word)
             key = OffsetCommitKey(group_id, topic, partition.partition_index)
             value = OffsetCommitValue(
                 partition.committed_offset,
@@ -539,28 +562,6 @@ class Runner:
 def _duration(arguments: Arguments, name: str, default_ms: int) -> int:
     text = arguments.take_optional(name)
     return default_ms if text is None else texts.read_duration(text)
-
-
-def _read_protocols(protocol_type: str, text: str) -> list[join_group_request.JoinGroupRequestProtocol]:
-    return [
-        join_group_request.JoinGroupRequestProtocol(name, texts.read_metadata(protocol_type, said))
-        for name, _, said in (one.partition(":") for one in text.split(";") if one)
-    ]
-
-
-def _read_commit(word: str) -> tuple[str, offset_commit_request.OffsetCommitRequestPartition]:
-    match = re.fullmatch(
-        r"(?P<topic>[^/]*)/(?P<partition>\d+)=(?P<offset>-?\d+)(@(?P<epoch>\d+))?(:(?P<text>.*))?", word
-    )
-    if match is None:
-        raise ValueError(f"no offset: {word!r}")
-    metadata = match["text"]
-    if metadata is not None and (repeated := re.fullmatch(r"(.)\*(\d+)", metadata)):
-        metadata = repeated[1] * int(repeated[2])
-    partition = offset_commit_request.OffsetCommitRequestPartition(
-        int(match["partition"]), int(match["offset"]), int(match["epoch"] or -1), metadata
-    )
-    return match["topic"], partition
 
 
 COMMANDS = {
@@ -588,6 +589,9 @@ COMMANDS = {
     "fail-append": Runner.fail_append,
     "delete-topic": Runner.delete_topic,
     "transaction": Runner.transaction,
+    **consumer_commands.COMMANDS,
+    **share_commands.COMMANDS,
+    **streams_commands.COMMANDS,
 }
 
 

@@ -6,8 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tests.scenarios import consumer_texts, share_texts, streams_texts
+
 from groupkeeper.coordinator.result import Record
-from groupkeeper.coordinator.timers import MemberSession, OffsetExpiration, TimerKey
+from groupkeeper.coordinator.timers import (
+    ClassicRejoin,
+    ClassicResync,
+    ConsumerSession,
+    MemberSession,
+    OffsetExpiration,
+    Revocation,
+    TimerKey,
+)
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -18,6 +28,9 @@ from groupkeeper.protocol.consumer_protocol import (
 )
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import consumer_protocol_assignment as assignment_module
+from groupkeeper.protocol.messages import join_group_request, offset_commit_request
+from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
@@ -90,6 +103,39 @@ def read_assignment(protocol_type: str, text: str) -> bytes:
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics))
 
 
+def read_protocols(protocol_type: str, text: str) -> list[join_group_request.JoinGroupRequestProtocol]:
+    """`range:t1,t2;name:topics`"""
+    return [
+        join_group_request.JoinGroupRequestProtocol(name, read_metadata(protocol_type, said))
+        for name, _, said in (one.partition(":") for one in text.split(";") if one)
+    ]
+
+
+def read_commit(word: str) -> tuple[str, offset_commit_request.OffsetCommitRequestPartition]:
+    """`t1/0=5@epoch:text`"""
+    match = re.fullmatch(
+        r"(?P<topic>[^/]*)/(?P<partition>\d+)=(?P<offset>-?\d+)(@(?P<epoch>\d+))?(:(?P<text>.*))?", word
+    )
+    if match is None:
+        raise ValueError(f"no offset: {word!r}")
+    metadata = match["text"]
+    if metadata is not None and (repeated := re.fullmatch(r"(.)\*(\d+)", metadata)):
+        metadata = repeated[1] * int(repeated[2])
+    partition = offset_commit_request.OffsetCommitRequestPartition(
+        int(match["partition"]), int(match["offset"]), int(match["epoch"] or -1), metadata
+    )
+    return match["topic"], partition
+
+
+def read_setting(name: str, text: str) -> Any:
+    """The value of a setting of the coordinator: times are durations."""
+    if name.endswith("_ms"):
+        return read_duration(text)
+    if name.endswith("assignors"):
+        return tuple(text.split(","))
+    return int(text) if text.isdecimal() else text
+
+
 # --- writing
 
 
@@ -130,6 +176,8 @@ def timer_text(timer: TimerKey) -> str:
             return f"session {group_id} {member_id}"
         case OffsetExpiration():
             return "expiration"
+        case ConsumerSession() | Revocation() | ClassicRejoin() | ClassicResync():
+            return f"{type(timer).__name__} {timer.group_id} {timer.member_id}"
         case _:
             return f"{type(timer).__name__} {timer.group_id}"
 
@@ -138,6 +186,9 @@ def record_text(record: Record, start_ms: int) -> str:
     """One line for one record; times are relative to the scenario's start."""
     key = record.key
     sign = "-" if isinstance(record, Tombstone) else "+"
+    for text in [module.record_text(record) for module in (consumer_texts, share_texts, streams_texts)]:
+        if text is not None:
+            return text
     if isinstance(key, OffsetCommitKey):
         name = f"offset {key.group or repr('')} {key.topic}/{key.partition}"
     elif isinstance(key, GroupMetadataKey):
@@ -227,8 +278,15 @@ def answer_lines(who: str, response: Message) -> list[str]:
             return [line for group in response.groups for line in _describe_lines(group)]
         case ListGroupsResponse():
             return _list_lines(response)
+        case ConsumerGroupHeartbeatResponse():
+            return [f"beat {who}: {consumer_texts.heartbeat_text(response, error_text(response.error_code))}"]
+        case ConsumerGroupDescribeResponse():
+            lines = [consumer_texts.group_lines(one, error_text(one.error_code)) for one in response.groups]
+            return [line for group in lines for line in group]
         case _:
-            return [_other_text(who, response)]
+            lines = share_texts.answer_lines(who, response, error_text)
+            lines = lines or streams_texts.answer_lines(who, response, error_text)
+            return lines or [_other_text(who, response)]
 
 
 def _join_text(response: JoinGroupResponse) -> str:

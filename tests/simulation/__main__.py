@@ -1,41 +1,76 @@
-"""Long runs: `python -m tests.simulation [--seed N] [--runs N] [--steps M]`."""
+"""Long runs: `python -m tests.simulation [--protocol consumer] [--seed N] [--runs N] [--steps M]`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from collections import Counter
 
+from tests.simulation import consumer_run, run
+from tests.simulation.consumer_plan import ConsumerPlan
 from tests.simulation.plan import Plan
-from tests.simulation.run import Outcome, minimal, plan_text, run
+
+STEPS = {"classic": 20_000, "consumer": 800}
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: run.Outcome | consumer_run.Outcome) -> str:
     """What went wrong, and the events before it."""
-    violation = outcome.violation
-    return "\n".join([f"plan: {plan_text(outcome.plan)}", f"steps: {outcome.steps}", *outcome.trace, f"{violation}"])
+    plan = run.plan_text(outcome.plan)
+    return "\n".join([f"plan: {plan}", f"steps: {outcome.steps}", *outcome.trace, f"{outcome.violation}"])
+
+
+def run_classic(seed: int, steps: int, *, makes_minimal: bool) -> bool:
+    """Whether a run went well, which is told in one line."""
+    started = time.process_time()
+    outcome = run.run(Plan.of_seed(seed), steps)
+    seconds = time.process_time() - started
+    if outcome.violation is not None:
+        print(f"seed {seed}: {outcome.violation}", flush=True)
+        print(report(run.minimal(outcome) if makes_minimal else outcome))
+        return False
+    print(
+        f"seed {seed}: {steps} steps, {outcome.generations} generations, {outcome.records} records,"
+        f" {outcome.restarts} restarts, {seconds:.1f} s",
+        flush=True,
+    )
+    return True
+
+
+def run_consumer(first_seed: int, runs: int, steps: int, *, makes_minimal: bool) -> bool:
+    """Whether all runs went well; tells of every thousandth, and of the first that did not."""
+    started = time.process_time()
+    total: Counter[str] = Counter()
+    for seed in range(first_seed, first_seed + runs):
+        outcome = consumer_run.run(ConsumerPlan.of_seed(seed), steps)
+        if outcome.violation is not None:
+            print(f"seed {seed}: {outcome.violation}", flush=True)
+            print(report(consumer_run.minimal(outcome) if makes_minimal else outcome))
+            print(f"again: python -m tests.simulation --protocol consumer --seed {seed} --steps {steps}")
+            return False
+        for name in ("records", "restarts", "upgrades", "downgrades"):
+            total[name] += getattr(outcome, name)
+        done = seed - first_seed + 1
+        if done % 1_000 == 0 or done == runs:
+            counts = ", ".join(f"{count} {name}" for name, count in total.items())
+            print(f"{done} seeds from {first_seed}: {counts}, {time.process_time() - started:.1f} s", flush=True)
+    return True
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
     parser.add_argument("--runs", type=int, default=1, help="runs, with consecutive seeds")
-    parser.add_argument("--steps", type=int, default=20_000, help="events of each run")
+    parser.add_argument("--protocol", choices=sorted(STEPS), default="classic", help="of the groups (default: classic)")
+    parser.add_argument("--steps", type=int, help="events of each run (default: 20000; of consumer groups 800)")
     parser.add_argument("--no-minimal", action="store_true", help="show the first failure as it is")
     options = parser.parse_args()
+    steps, makes_minimal = options.steps or STEPS[options.protocol], not options.no_minimal
+    if options.protocol == "consumer":
+        return int(not run_consumer(options.seed, options.runs, steps, makes_minimal=makes_minimal))
     for seed in range(options.seed, options.seed + options.runs):
-        started = time.process_time()
-        outcome = run(Plan.of_seed(seed), options.steps)
-        seconds = time.process_time() - started
-        if outcome.violation is not None:
-            print(f"seed {seed}: {outcome.violation}", flush=True)
-            print(report(outcome if options.no_minimal else minimal(outcome)))
+        if not run_classic(seed, steps, makes_minimal=makes_minimal):
             return 1
-        print(
-            f"seed {seed}: {options.steps} steps, {outcome.generations} generations, {outcome.records} records,"
-            f" {outcome.restarts} restarts, {seconds:.1f} s",
-            flush=True,
-        )
     return 0
 
 

@@ -156,7 +156,7 @@ class Consumer:
         self._begin(Phase.JOINING)
         self._said_topics = self.topics
         character = self.character
-        subscription = encode_subscription(ConsumerProtocolSubscription(topics=self.topics), 0)
+        subscription = self._subscription()
         request = JoinGroupRequest(
             group_id=character.group_id,
             session_timeout_ms=character.session_timeout_ms,
@@ -167,6 +167,9 @@ class Consumer:
             protocols=[JoinGroupRequestProtocol(name, subscription) for name in character.protocol_names],
         )
         self._send(request, character.join_version, self._joined, character.rebalance_timeout_ms)
+
+    def _subscription(self) -> bytes:
+        return encode_subscription(ConsumerProtocolSubscription(topics=self.topics), 0)
 
     def _joined(self, response: Message | None) -> None:
         if response is None:
@@ -197,8 +200,7 @@ class Consumer:
         self._protocol_name = joined.protocol_name
         assignments: Mapping[str, list[tuple[str, int]]] = {}
         if joined.leader == joined.member_id and not joined.skip_assignment:
-            subscriptions = {member.member_id: decode_subscribed_topics(member.metadata) for member in joined.members}
-            assignments = assign(subscriptions, joined.protocol_name or "")
+            assignments = self._plan(joined)
         request = SyncGroupRequest(
             group_id=self.character.group_id,
             generation_id=self.generation,
@@ -217,6 +219,11 @@ class Consumer:
             self._later(self.world.random.randint(1_000, self.character.rebalance_timeout_ms * 2), send)
         else:
             send()
+
+    def _plan(self, joined: JoinGroupResponse) -> dict[str, list[tuple[str, int]]]:
+        """As the leader: who gets what."""
+        subscriptions = {member.member_id: decode_subscribed_topics(member.metadata) for member in joined.members}
+        return assign(subscriptions, joined.protocol_name or "", TOPICS)
 
     def _beat_while_syncing(self) -> None:
         self._later(self.character.heartbeat_interval_ms, self._beat_while_syncing)
@@ -326,10 +333,12 @@ def _blob(owned: list[tuple[str, int]]) -> bytes:
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)
 
 
-def assign(subscriptions: Mapping[str, list[str]], protocol_name: str) -> dict[str, list[tuple[str, int]]]:
+def assign(
+    subscriptions: Mapping[str, list[str]], protocol_name: str, topics_with_counts: Mapping[str, int]
+) -> dict[str, list[tuple[str, int]]]:
     """Shares the partitions of the topics among those who subscribe to them: in ranges, or in turn."""
     shares: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in subscriptions}
-    for topic, count in TOPICS.items():
+    for topic, count in topics_with_counts.items():
         members = sorted(member_id for member_id, topics in subscriptions.items() if topic in topics)
         for partition in range(count if members else 0):
             index = partition * len(members) // count if protocol_name == "range" else partition % len(members)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.scenarios import texts
 
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -26,6 +27,11 @@ def event_text(more: object, start_ms: int) -> str:
                 f"{one.member_id} -> {texts.assignment_text(one.assignment)}" for one in more.assignments
             )
             return f"member={more.member_id} generation={more.generation_id} {shares}"
+        case ConsumerGroupHeartbeatRequest():
+            names, regex, owned = more.subscribed_topic_names, more.subscribed_topic_regex, more.topic_partitions
+            said = "" if names is None and regex is None else f" topics={names} regex={regex}"
+            has = "" if owned is None else f" owns={[(one.topic_id[-1], list(one.partitions)) for one in owned]}"
+            return f"member={more.member_id!r}({more.instance_id}) epoch={more.member_epoch}{said}{has}"
         case HeartbeatRequest():
             return f"member={more.member_id} generation={more.generation_id}"
         case LeaveGroupRequest():

@@ -22,15 +22,15 @@ def _is_concerned(name: str) -> bool:
 
 
 @contextmanager
-def mutated(module: str, old: str, new: str) -> Iterator[ModuleType]:
-    """Gives `tests.simulation.run`, working on a coordinator in whose `module` the text `old` is `new`.
+def mutated(module: str, old: str, new: str, runner: str = "run") -> Iterator[ModuleType]:
+    """Gives `tests.simulation.run`, or another `runner`, on a coordinator in whose `module` the text `old` is `new`.
 
     The modules of this run are others than those imported elsewhere, which come back at the end.
     """
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_concerned(name)}
     try:
         _load_mutant(f"groupkeeper.coordinator.{module}", old, new)
-        yield importlib.import_module("tests.simulation.run")
+        yield importlib.import_module(f"tests.simulation.{runner}")
     finally:
         for name in [name for name in sys.modules if _is_concerned(name)]:
             del sys.modules[name]

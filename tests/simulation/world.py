@@ -18,6 +18,7 @@ from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.result import Call, Record, Result
 from groupkeeper.coordinator.timers import TimerKey
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError, NotCoordinator
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
@@ -32,7 +33,7 @@ OPERATOR = "operator"
 WORLD = "*"
 """Stands for a group in the trace's lines that concern all of them."""
 TRACE_LENGTH = 20_000
-LOOKS = (OffsetFetchRequest, DescribeGroupsRequest, ListGroupsRequest)
+LOOKS = (OffsetFetchRequest, DescribeGroupsRequest, ListGroupsRequest, ConsumerGroupDescribeRequest)
 """Questions that the trace leaves out."""
 
 
@@ -47,8 +48,9 @@ class World:
     def __init__(self, plan: Plan, make_checkers: Callable[[Facts], Sequence[Checker]]) -> None:
         self.plan = plan
         self.random = Random(plan.seed)
-        self.facts = Facts(now_ms=START_MS)
+        self.facts = self.make_facts()
         self.checkers = make_checkers(self.facts)
+        self._surrounding = [one for one in self.checkers if type(one).around is not Checker.around]
         self.is_calm = False
         self.trace: deque[tuple[int, str, str, object]] = deque(maxlen=TRACE_LENGTH)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -61,6 +63,9 @@ class World:
         observer = Observer(self._on_appended, self._on_answered, self._on_parked, self._on_expired)
         self.shell = MemoryShell(plan.settings(), START_MS, observer, self._refuse_append, self._around)
         self.at(TICK_MS, self._tick)
+
+    def make_facts(self) -> Facts:
+        return Facts(now_ms=START_MS)
 
     # --- time
 
@@ -170,6 +175,9 @@ class World:
         self._note_call(call, "is told", response)
         for checker in self.checkers:
             checker.on_answer(call, response, was_parked=was_parked)
+        self._deliver(call, response, on_answer)
+
+    def _deliver(self, call: Call, response: Message, on_answer: OnAnswer) -> None:
         if call.client_id == OPERATOR:
             on_answer(response)
         elif not self.chance(self.plan.lost):
@@ -189,7 +197,7 @@ class World:
         return error
 
     def _around(self, coordinator: Coordinator, compute: Callable[[], Result]) -> Result:
-        for checker in self.checkers:
+        for checker in self._surrounding:
             compute = partial(checker.around, coordinator, compute)
         return compute()
 
@@ -213,13 +221,16 @@ class World:
             log = self.shell.log
             log.compact(
                 from_offset=self.random.choice((0, 0, log.end_offset // 3)),
-                to_offset=self.random.choice((None, log.end_offset // 2)),
+                to_offset=self._end_of_compaction(),
                 keep_tombstones=self.random.random() < 0.5,
             )
         self.shell.load()
         self.facts.restarts += 1
         for checker in self.checkers:
             checker.on_restart()
+
+    def _end_of_compaction(self) -> int | None:
+        return self.random.choice((None, self.shell.log.end_offset // 2))
 
     def delete_topic(self, topic: str) -> None:
         """The broker forgets a topic, and tells the coordinator."""

@@ -7,9 +7,15 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 
-from groupkeeper.coordinator import classic_join, classic_membership, consumer_records
-from groupkeeper.coordinator.classic_group import CONSUMER_PROTOCOL_TYPE
-from groupkeeper.coordinator.consumer_conversion import encode_target, read_subscription, remove_or_downgrade
+from groupkeeper.coordinator import classic_join, classic_membership
+from groupkeeper.coordinator.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from groupkeeper.coordinator.consumer_conversion import (
+    downgrade,
+    encode_target,
+    must_downgrade,
+    read_subscription,
+    remove_or_downgrade,
+)
 from groupkeeper.coordinator.consumer_group import (
     LEFT_STATICALLY_EPOCH,
     UNRELEASED_PARTITIONS,
@@ -18,13 +24,16 @@ from groupkeeper.coordinator.consumer_group import (
     ConsumerGroup,
     ConsumerMember,
 )
-from groupkeeper.coordinator.consumer_regex import follow_regex
+from groupkeeper.coordinator.consumer_regex import follow_subscription
 from groupkeeper.coordinator.consumer_step import Step, session_timer
 from groupkeeper.coordinator.result import Call, Result
 from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams_group import StreamsGroup
 from groupkeeper.coordinator.timers import Arm, ClassicRejoin, ClassicResync, Disarm
 from groupkeeper.coordinator.topics_image import TopicsImage
+from groupkeeper.coordinator.views import removal_of
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription
 from groupkeeper.protocol.errors import (
@@ -49,16 +58,28 @@ from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
-    """JoinGroup in a group of any type. An empty consumer group makes room for a classic one (GM-05)."""
+    """JoinGroup in a group of any type. An empty consumer or streams group makes room for a classic one (GM-05)."""
     group = state.groups.get(request.group_id)
-    if not isinstance(group, ConsumerGroup):
+    if isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and group.members):
+        return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
+    if group is None or isinstance(group, ClassicGroup):
         return classic_join.join(state, settings, call, request, now_ms)
-    if not group.members:
+    if not isinstance(group, ConsumerGroup) or not group.members:
         result = classic_join.join(state, settings, call, request, now_ms)
-        return replace(result, records=(*consumer_records.group_tombstones(group), *result.records))
+        return replace(result, records=(*removal_of(group), *result.records))
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
         raise InvalidSessionTimeout
+    try:
+        return _join_members(group, state, settings, call, request, now_ms)
+    except KafkaError as error:
+        # Unlike a classic group, a consumer group refuses without naming the member.
+        return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
+
+
+def _join_members(
+    group: ConsumerGroup, state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int
+) -> Result:
     _check_join(group, settings, request)
     member_id = request.member_id or _member_id_of(call.fresh_id)
     needs_id = not request.member_id and request.group_instance_id is None
@@ -99,9 +120,7 @@ def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> C
     if request.member_id:
         return _check_instance(holder, request.member_id)
     if holder is not None:
-        newcomer = replace(holder, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-        step.replace_member(holder, newcomer)
-        return newcomer
+        return step.replace_member(holder, member_id)
     return None
 
 
@@ -138,29 +157,40 @@ def _take_part(
         client_host=call.client_host,
         classic=classic,
     )
-    has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
-    if known is None or updated != member:
-        step.write(consumer_records.member_record(request.group_id, updated))
-    regex = follow_regex(step, settings, call, member, updated)
-    step.refresh(must_bump=has_new_names or regex.must_bump)
-    step.update_target()
-    joined = step.reconcile(
+    change = follow_subscription(step, settings, call, known, updated)
+    reported = _owned(subscription, step.topics)
+    if _replaces_last(step, settings, request.group_instance_id):
+        # Nobody reconciles with a target that the classic group computes anew.
+        is_stale = change.must_bump or step.is_outdated() or step.group.assignment_epoch < step.group.group_epoch
+        if not is_stale:
+            updated = step.reconcile(updated.member_id, has_changed_subscription=change.has_changed, reported=reported)
+        return downgrade(step, settings, (), _joined(updated, classic), must_rebalance=is_stale)
+    joined = step.bring_on(
         updated.member_id,
-        has_changed_subscription=has_new_names or regex.has_changed,
-        reported=_owned(subscription, step.topics),
+        must_bump=change.must_bump,
+        has_changed_subscription=change.has_changed,
+        reported=reported,
     )
     step.arm(
         Disarm(ClassicRejoin(request.group_id, joined.member_id)),
         session_timer(request.group_id, joined, settings),
         Arm(ClassicResync(request.group_id, joined.member_id), joined.rebalance_timeout_ms),
     )
-    return step.result(
-        JoinGroupResponse(
-            generation_id=joined.member_epoch,
-            protocol_type=CONSUMER_PROTOCOL_TYPE,
-            protocol_name=protocols[0][0],
-            member_id=joined.member_id,
-        )
+    return step.result(_joined(joined, classic))
+
+
+def _replaces_last(step: Step, settings: Settings, instance_id: str | None) -> bool:
+    """Whether a classic static member took the place of the last member of the other protocol (GM-07)."""
+    holder = step.logged.static_member(instance_id)
+    return holder is not None and holder.classic is None and must_downgrade(step.group, settings, ())
+
+
+def _joined(member: ConsumerMember, classic: ClassicMetadata) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=member.member_epoch,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_name=classic.protocols[0][0],
+        member_id=member.member_id,
     )
 
 
@@ -281,29 +311,18 @@ def handle_membership(
     now_ms: int,
 ) -> Result:
     """SyncGroup, Heartbeat and LeaveGroup in a group of any type."""
-    group = state.groups.get(request.group_id)
-    if not isinstance(group, ConsumerGroup) or not group.members:
-        return _handle_classic(state, settings, call, request, now_ms)
+    found = state.groups.get(request.group_id)
+    group = found if isinstance(found, ConsumerGroup) and found.members else None
     match request:
         case SyncGroupRequest():
+            if group is None:
+                return classic_membership.sync(state, settings, call, request, now_ms)
             return sync(group, settings, state.topics, request)
         case HeartbeatRequest():
+            if group is None:
+                return classic_membership.heartbeat(state, request)
             return heartbeat(group, settings, request)
         case LeaveGroupRequest():
+            if group is None:
+                return classic_membership.leave(state, settings, request, now_ms)
             return leave(group, settings, state.topics, request, now_ms)
-
-
-def _handle_classic(
-    state: StateView,
-    settings: Settings,
-    call: Call,
-    request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
-    now_ms: int,
-) -> Result:
-    match request:
-        case SyncGroupRequest():
-            return classic_membership.sync(state, settings, call, request, now_ms)
-        case HeartbeatRequest():
-            return classic_membership.heartbeat(state, request)
-        case LeaveGroupRequest():
-            return classic_membership.leave(state, settings, request, now_ms)

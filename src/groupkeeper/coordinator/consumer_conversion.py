@@ -61,10 +61,12 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
     members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
     names = {name for member in members for name in member.subscribed_topic_names}
     group_id = group.group_id
+    # A rebalance that did not come to its end would have changed assignments: the group is outdated from the start.
+    metadata_hash = topics.metadata_hash(names) if group.soft.rebalance is None else 0
     targets = {member.member_id: _as_target(member.assigned) for member in members}
     records: list[Record] = [
         *(consumer_records.member_record(group_id, member) for member in members),
-        consumer_records.epoch_record(group_id, roster.generation, topics.metadata_hash(names)),
+        consumer_records.epoch_record(group_id, roster.generation, metadata_hash),
         *(consumer_records.target_record(group_id, one, target) for one, target in targets.items()),
         consumer_records.target_epoch_record(group_id, roster.generation, 0),
         *(consumer_records.assignment_record(group_id, member) for member in members),
@@ -99,7 +101,8 @@ def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -
     generation = group.roster.generation
     try:
         subscription = decode_subscription(member.protocols[0][1])
-        assignment = decode_assignment(member.assignment) if member.assignment else ConsumerProtocolAssignment()
+        blob = member.assignment or _stored_assignment(group, member.member_id)
+        assignment = decode_assignment(blob) if blob else ConsumerProtocolAssignment()
     except (MalformedMessage, IndexError) as error:
         raise _refusal(group.group_id, "the embedded consumer protocol is malformed") from error
     if assignment.user_data:
@@ -125,6 +128,12 @@ def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -
             if topic.topic in topics.topics and topic.partitions
         },
     )
+
+
+def _stored_assignment(group: ClassicGroup, member_id: str) -> bytes:
+    """What a member has of the generation in the log: cooperative members keep it while the next one fails."""
+    member = group.stored.members.get(member_id)
+    return b"" if member is None else member.assignment
 
 
 def _as_target(assigned: Mapping[bytes, Mapping[int, int]]) -> TargetAssignment:
@@ -167,32 +176,30 @@ def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection
 
 
 def downgrade(
-    group: ConsumerGroup,
-    settings: Settings,
-    topics: TopicsImage,
-    leaving: Collection[str],
-    response: Message | None,
-    now_ms: int,
+    step: Step, settings: Settings, leaving: Collection[str], response: Message | None, *, must_rebalance: bool = True
 ) -> Result:
-    """Turns a group whose remaining members are all classic into a classic group, which rebalances."""
-    roster = Roster(protocol_type=CONSUMER_PROTOCOL_TYPE, generation=group.group_epoch, state_since_ms=now_ms)
+    """Turns a group whose remaining members are all classic into a classic group, Stable with the target assignment
+    unless it `must_rebalance` at once. Replaces whatever the step wrote.
+    """
+    group, logged = step.group, step.logged
+    roster = Roster(protocol_type=CONSUMER_PROTOCOL_TYPE, generation=logged.group_epoch, state_since_ms=step.now_ms)
     for member_id, member in group.members.items():
         if member_id not in leaving:
             target = group.targets.get(member_id, {})
-            roster = roster.with_member(_downgraded_member(member, target, topics))
+            roster = roster.with_member(_downgraded_member(member, target, step.topics))
     roster = replace(roster, protocol_name=roster.select_protocol())
     roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
-    classic = ClassicGroup(group.group_id, roster)
-    step = classic_step.Step(classic, settings, now_ms)
-    step.records.extend((*consumer_records.group_tombstones(group), group_record(group.group_id, roster)))
-    for member_id in group.members:
+    classic = classic_step.Step(ClassicGroup(group.group_id, roster), settings, step.now_ms)
+    classic.records.extend((*consumer_records.group_tombstones(logged), group_record(group.group_id, roster)))
+    for member_id in logged.members:
         for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
-            step.disarm(timer(group.group_id, member_id))
+            classic.disarm(timer(group.group_id, member_id))
     for remaining in roster.members.values():
-        step.renew_session(remaining)
-    classic_step.enter_join_phase(step)
-    classic_step.settle_join_phase(step)
-    return step.result(response)
+        classic.renew_session(remaining)
+    if must_rebalance:
+        classic_step.enter_join_phase(classic)
+        classic_step.settle_join_phase(classic)
+    return classic.result(response)
 
 
 def _downgraded_member(member: ConsumerMember, target: TargetAssignment, topics: TopicsImage) -> Member:
@@ -224,7 +231,7 @@ def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsIma
 def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], response: Message | None) -> Result:
     """Removes members; a group of classic members only may become a classic group (GM-07)."""
     if must_downgrade(step.group, settings, leaving):
-        return downgrade(step.group, settings, step.topics, leaving, response, step.now_ms)
+        return downgrade(step, settings, leaving, response)
     step.remove_members(leaving)
     return step.result(response)
 

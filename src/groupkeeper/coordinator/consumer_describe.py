@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from groupkeeper.coordinator.consumer_group import ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.hash_order import in_hash_order
 from groupkeeper.coordinator.refusals import consumer_describe_failure
 from groupkeeper.coordinator.result import Result
 from groupkeeper.coordinator.settings import Settings
@@ -37,8 +38,7 @@ def _describe(state: StateView, settings: Settings, group_id: str) -> described.
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor(settings.group_consumer_assignors[0]),
-        # Apache's order is a hash table's; of few members the latest tends to come first.
-        members=[_describe_member(group, member, state.topics) for member in reversed(group.members.values())],
+        members=[_describe_member(group, group.members[one], state.topics) for one in in_hash_order(group.members)],
     )
 
 

@@ -161,12 +161,12 @@ class ConsumerGroup:
         return not self.subscriber_counts and list(self.regex_counts.values()) == [len(self.members)]
 
     def preferred_assignor(self, default: str) -> str:
-        """The assignor that most members ask for, else `default` (GN-11)."""
+        """The assignor that most members ask for, of several the first by name, else `default` (GN-11)."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             if member.server_assignor is not None:
                 votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
-        return max(votes, key=lambda name: votes[name]) if votes else default
+        return min(votes, key=lambda name: (-votes[name], name)) if votes else default
 
     def fork(self) -> ConsumerGroup:
         """A copy that records can be replayed into without changing this one."""

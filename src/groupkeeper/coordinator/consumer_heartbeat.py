@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupkeeper.coordinator import consumer_records
+from groupkeeper.coordinator.assignors import ASSIGNORS
 from groupkeeper.coordinator.classic_group import ClassicGroup
 from groupkeeper.coordinator.classic_record import group_tombstone
 from groupkeeper.coordinator.consumer_conversion import remove_or_downgrade, upgrade
@@ -15,13 +16,15 @@ from groupkeeper.coordinator.consumer_group import (
     ConsumerMember,
     OwnedPartitions,
 )
-from groupkeeper.coordinator.consumer_regex import follow_regex
+from groupkeeper.coordinator.consumer_regex import follow_subscription
 from groupkeeper.coordinator.consumer_step import Step
 from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.reconcile import ReportedPartitions
 from groupkeeper.coordinator.result import Call, Result
 from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams_group import StreamsGroup
 from groupkeeper.coordinator.timers import Disarm, Revocation
 from groupkeeper.protocol.errors import (
     FencedInstanceId,
@@ -73,7 +76,8 @@ def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings:
     elif epoch < LEFT_STATICALLY_EPOCH:
         raise InvalidRequest("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in settings.group_consumer_assignors:
-        supported = ", ".join(settings.group_consumer_assignors)
+        # In the order of the table, as Apache's is not that of the setting.
+        supported = ", ".join(name for name in ASSIGNORS if name in settings.group_consumer_assignors)
         raise UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
         )
@@ -132,7 +136,7 @@ def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHear
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return Step(group, settings, state.topics, now_ms)
-    if request.member_epoch != 0:
+    if request.member_epoch != 0 or isinstance(group, ShareGroup | StreamsGroup):
         if group is None:
             raise GroupIdNotFound(f"Consumer group {group_id} not found.")
         raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
@@ -176,9 +180,7 @@ def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: 
             f"Static member {member_id} with instance id {request.instance_id} cannot join the group because the "
             f"instance id is owned by {holder.member_id} member."
         )
-    newcomer = replace(holder, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    step.replace_member(holder, newcomer)
-    return newcomer
+    return step.replace_member(holder, member_id)
 
 
 def _check_instance(holder: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
@@ -199,15 +201,11 @@ def _go_on(
 ) -> Result:
     member = known or ConsumerMember(request.member_id or call.fresh_id)
     updated = _updated_member(member, call, request)
-    has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
-    if known is None or updated != member:
-        step.write(consumer_records.member_record(request.group_id, updated))
-    regex = follow_regex(step, settings, call, member, updated)
-    step.refresh(must_bump=has_new_names or regex.must_bump)
-    step.update_target()
-    reconciled = step.reconcile(
+    change = follow_subscription(step, settings, call, known, updated)
+    reconciled = step.bring_on(
         updated.member_id,
-        has_changed_subscription=has_new_names or regex.has_changed,
+        must_bump=change.must_bump,
+        has_changed_subscription=change.has_changed,
         reported=_reported(request),
     )
     step.arm_session(reconciled)
@@ -274,8 +272,10 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:
         return remove_or_downgrade(step, settings, (member.member_id,), response)
-    # It may come back under another member id; until then it keeps its place (GN-17).
-    left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, pending_revocation={})
+    # It may come back under another member id; until then it keeps its place (GN-17). Commits with any epoch of its
+    # next process are right, so the epochs of what it has start over.
+    assigned = {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()}
+    left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
     step.write(consumer_records.assignment_record(group.group_id, left))
     step.arm(Disarm(Revocation(group.group_id, member.member_id)))
     return step.result(response)

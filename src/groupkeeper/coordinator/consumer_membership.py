@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.consumer_conversion import remove_or_downgrade
-from groupkeeper.coordinator.consumer_group import UNREVOKED_PARTITIONS, ConsumerGroup
+from groupkeeper.coordinator.consumer_group import LEFT_STATICALLY_EPOCH, UNREVOKED_PARTITIONS, ConsumerGroup
 from groupkeeper.coordinator.consumer_step import Step, session_timer
 from groupkeeper.coordinator.result import Result
 from groupkeeper.coordinator.settings import Settings
@@ -34,6 +34,8 @@ def resume_group(group: ConsumerGroup, settings: Settings) -> Result:
     timers = []
     for member in group.members.values():
         timers.append(session_timer(group.group_id, member, settings))
-        if member.state == UNREVOKED_PARTITIONS and member.classic is None:
+        # Who left for a while has given everything back.
+        is_here = member.member_epoch != LEFT_STATICALLY_EPOCH
+        if member.state == UNREVOKED_PARTITIONS and is_here and member.classic is None:
             timers.append(Arm(Revocation(group.group_id, member.member_id), member.rebalance_timeout_ms))
     return Result(timers=tuple(timers))

@@ -124,7 +124,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group: ConsumerGroup) -> list[Record]:
-    """Removes a group with everything, in the order of GD-04."""
+    """Removes a group with everything, in the order of GD-04; type 4 is among it whether there is one or not."""
     group_id = group.group_id
     keys: list[Iterable[Record]] = [
         (Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
@@ -132,7 +132,7 @@ def group_tombstones(group: ConsumerGroup) -> list[Record]:
         (Tombstone(ConsumerGroupTargetAssignmentMetadataKey(group_id)),),
         (Tombstone(ConsumerGroupMemberMetadataKey(group_id, one)) for one in group.members),
         (regex_tombstone(group_id, one) for one in group.resolved),
-        (partition_metadata_tombstone(group_id),) if group.has_partition_metadata else (),
+        (partition_metadata_tombstone(group_id),),
         (Tombstone(ConsumerGroupMetadataKey(group_id)),),
     ]
     return [record for records in keys for record in records]

@@ -24,34 +24,44 @@ from groupkeeper.protocol.errors import InvalidRegularExpression
 _LEAST_INTERVAL_MS: Final = 10_000
 
 
-class RegexOutcome(NamedTuple):
-    """What a member's regular expression means for the group: whether it is another one than before, and whether that
-    changes what the member subscribes to right now.
+class SubscriptionChange(NamedTuple):
+    """What a member's subscription means for the group: whether it is another one than before, and whether that changes
+    what the member subscribes to right now.
     """
 
     has_changed: bool
     must_bump: bool
 
 
-def follow_regex(step: Step, settings: Settings, call: Call, old: ConsumerMember, new: ConsumerMember) -> RegexOutcome:
-    """Takes over a changed regular expression, and asks for its topics when it is time. `step` has the new member.
+def follow_subscription(
+    step: Step, settings: Settings, call: Call, known: ConsumerMember | None, updated: ConsumerMember
+) -> SubscriptionChange:
+    """Takes over a member as it is now; `known` None is a new one. Asks for topics of regular expressions when due.
 
     Raises `InvalidRegularExpression`.
     """
-    before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
-    has_changed = before != after
-    must_bump = False
-    if has_changed:
-        counts = step.group.regex_counts
-        if after and counts.get(after) == 1 and call.regex_trouble is not None:
-            raise InvalidRegularExpression(
-                f"SubscribedTopicRegex `{after}` is not a valid regular expression: {call.regex_trouble}."
-            )
-        if before and before not in counts:
-            step.write(consumer_records.regex_tombstone(step.group.group_id, before))
-        must_bump = not after or after in step.group.resolved
+    before = known or ConsumerMember(updated.member_id)
+    if known is None or updated != before:
+        step.write(consumer_records.member_record(step.group.group_id, updated))
+    has_new_names = updated.subscribed_topic_names != before.subscribed_topic_names
+    has_new_regex = updated.subscribed_topic_regex != before.subscribed_topic_regex
+    must_bump = has_new_regex and _change_regex(
+        step, call, before.subscribed_topic_regex, updated.subscribed_topic_regex
+    )
     _look_up_if_due(step, settings, call)
-    return RegexOutcome(has_changed, must_bump)
+    return SubscriptionChange(has_new_names or has_new_regex, has_new_names or must_bump)
+
+
+def _change_regex(step: Step, call: Call, before: str, after: str) -> bool:
+    """Whether the change counts at once. `step` has the new member."""
+    counts = step.group.regex_counts
+    if after and counts.get(after) == 1 and call.regex_trouble is not None:
+        raise InvalidRegularExpression(
+            f"SubscribedTopicRegex `{after}` is not a valid regular expression: {call.regex_trouble}."
+        )
+    if before and before not in counts:
+        step.write(consumer_records.regex_tombstone(step.group.group_id, before))
+    return not after or after in step.group.resolved
 
 
 def _look_up_if_due(step: Step, settings: Settings, call: Call) -> None:
@@ -89,11 +99,23 @@ def regexes_resolved(
             continue
         resolved = ResolvedRegex(topics, image.version, now_ms)
         before = group.resolved.get(regex)
-        has_other_topics |= topics != (frozenset() if before is None else before.topics)
+        if before is None:
+            # A member that matches nothing now may still be meant to have what it subscribed to before.
+            has_other_topics |= bool(topics) or _has_targets(group, regex)
+        else:
+            has_other_topics |= topics != before.topics
         step.write(consumer_records.regex_record(group.group_id, regex, resolved))
     if has_other_topics:
         step.refresh(must_bump=True)
     return step.end_lookup()
+
+
+def _has_targets(group: ConsumerGroup, regex: str) -> bool:
+    return any(
+        group.targets.get(member.member_id)
+        for member in group.members.values()
+        if member.subscribed_topic_regex == regex
+    )
 
 
 def lookup_failed(group: ConsumerGroup) -> Result:

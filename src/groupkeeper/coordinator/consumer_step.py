@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from groupkeeper.coordinator import consumer_records
 from groupkeeper.coordinator.assignors import ASSIGNORS
@@ -27,6 +28,7 @@ from groupkeeper.coordinator.timers import (
     Revocation,
 )
 from groupkeeper.coordinator.topics_image import TopicsImage
+from groupkeeper.protocol.errors import UnknownServerError
 from groupkeeper.protocol.primitives import Message
 
 
@@ -35,12 +37,14 @@ class Step:
 
     Attributes:
         group: the group after what was written so far.
+        logged: the group as the log has it.
         topics: the topics of the cluster.
         now_ms: when the operation takes place.
     """
 
     def __init__(self, group: ConsumerGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
         self.group = group
+        self.logged = group
         self._settings = settings
         self.topics = topics
         self.now_ms = now_ms
@@ -97,12 +101,19 @@ class Step:
         self.write(consumer_records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         self._soft = ConsumerSoft(self.topics.version, self._soft.is_resolving)
 
+    def is_outdated(self) -> bool:
+        """Whether the subscribed topics are others than the group epoch was raised for (GN-08)."""
+        group = self.group
+        if self._soft.checked_version == self.topics.version:
+            return False
+        return self.topics.metadata_hash(group.subscribed_topics()) != group.metadata_hash
+
     def refresh(self, *, must_bump: bool) -> None:
         """Raises the group epoch if the topics changed, or anyway (GN-08); counts as a rebalance then."""
         group = self.group
         if not must_bump and self._soft.checked_version == self.topics.version:
             return
-        if must_bump or self.topics.metadata_hash(group.subscribed_topics()) != group.metadata_hash:
+        if must_bump or self.is_outdated():
             self.bump()
             self._marks.append((Meter.CONSUMER_GROUP_REBALANCE, 1))
         self._soft = ConsumerSoft(self.topics.version, self._soft.is_resolving)
@@ -156,9 +167,18 @@ class Step:
             self._timers.append(Arm(timer, updated.rebalance_timeout_ms) if is_revoking else Disarm(timer))
         return updated
 
-    def replace_member(self, old: ConsumerMember, new: ConsumerMember) -> None:
-        """Puts a member in the place of another, which leaves its target to it (GN-17)."""
+    def bring_on(
+        self, member_id: str, *, must_bump: bool, has_changed_subscription: bool, reported: ReportedPartitions | None
+    ) -> ConsumerMember:
+        """All that a member's call sets going: the group epoch, the target, and the member towards it."""
+        self.refresh(must_bump=must_bump)
+        self.update_target()
+        return self.reconcile(member_id, has_changed_subscription=has_changed_subscription, reported=reported)
+
+    def replace_member(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
+        """Puts a new member in the place of another, which leaves its target to it (GN-17)."""
         group_id = self.group.group_id
+        new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = self.group.targets.get(old.member_id, {})
         self.write(
             *consumer_records.member_tombstones(group_id, old.member_id),
@@ -167,6 +187,7 @@ class Step:
             consumer_records.assignment_record(group_id, new),
         )
         self.disarm_all(old.member_id)
+        return new
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
         """Removes members and what only they needed; raises the group epoch (GN-16)."""
@@ -211,8 +232,15 @@ def session_timer(group_id: str, member: ConsumerMember, settings: Settings) -> 
 
 
 def compute_targets(group: ConsumerGroup, settings: Settings, topics: TopicsImage) -> dict[str, TargetAssignment]:
-    """What every member is to have, by the assignor that most prefer (GN-11, GN-23)."""
-    assignor = ASSIGNORS[group.preferred_assignor(settings.group_consumer_assignors[0])]
+    """What every member is to have, by the assignor that most prefer (GN-11, GN-23). Raises `UnknownServerError` when
+    the log has members that prefer one that isn't there (GN-25).
+    """
+    name = group.preferred_assignor(settings.group_consumer_assignors[0])
+    assignor = ASSIGNORS.get(name)
+    if assignor is None:
+        raise UnknownServerError(
+            f"Failed to compute a new target assignment for epoch {group.group_epoch}: there is no assignor {name}."
+        )
     ids_by_subscription: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
     members: dict[str, MemberSpec] = {}
     for member_id, member in group.members.items():

@@ -25,13 +25,17 @@ from groupkeeper.coordinator.consumer_group import ConsumerGroup
 from groupkeeper.coordinator.consumer_heartbeat import heartbeat
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.result import Call, Record, RegexLookup, Released, Result, SoftChange
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.settings import Settings, SettingsChange
+from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.state import State, StateView
+from groupkeeper.coordinator.streams_group import STREAMS_API_KEYS, StreamsGroup
 from groupkeeper.coordinator.timers import (
     ConsumerTimer,
     JoinPhase,
     MemberSession,
     OffsetExpiration,
+    ShareSession,
+    StreamsTimer,
     SyncPhase,
     TimerKey,
 )
@@ -48,10 +52,13 @@ from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.coordinator.share_work import ShareErrors, ShareWork
 
 
 class Coordinator:
@@ -66,6 +73,10 @@ class Coordinator:
         """Everything it knows, to read."""
         return self._state
 
+    def settings_of(self, group_id: str) -> Settings:
+        """The settings that hold for a group (GF-02)."""
+        return self._state.settings_by_group.get(group_id, self._settings)
+
     # --- computing: none of these changes anything
 
     def handle(self, call: Call, now_ms: int) -> Result:
@@ -76,26 +87,28 @@ class Coordinator:
             return Result(refuse(call.request, error))
 
     def _handle(self, call: Call, now_ms: int) -> Result:
-        state, settings = self._state, self._settings
+        state, settings_of = self._state, self.settings_of
         match call.request:
             case HeartbeatRequest() | SyncGroupRequest() | LeaveGroupRequest() as request:
-                return handle_membership(state, settings, call, request, now_ms)
+                return handle_membership(state, settings_of(request.group_id), call, request, now_ms)
             case ConsumerGroupHeartbeatRequest() as request:
-                return heartbeat(state, settings, call, request, now_ms)
+                return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
             case OffsetCommitRequest() as request:
-                return offsets.commit(state, settings, call, request, now_ms)
+                return offsets.commit(state, settings_of(request.group_id), call, request, now_ms)
             case OffsetFetchRequest() as request:
                 return offsets.fetch(state, request)
             case JoinGroupRequest() as request:
-                return join(state, settings, call, request, now_ms)
+                return join(state, settings_of(request.group_id), call, request, now_ms)
             case OffsetDeleteRequest() as request:
                 return offsets.delete(state, request)
             case TxnOffsetCommitRequest() as request:
-                return offsets_transactional.commit_transactional(state, settings, call, request, now_ms)
+                return offsets_transactional.commit_transactional(
+                    state, settings_of(request.group_id), call, request, now_ms
+                )
             case _:
-                return self._handle_listing(call)
+                return self._handle_listing(call, now_ms)
 
-    def _handle_listing(self, call: Call) -> Result:
+    def _handle_listing(self, call: Call, now_ms: int) -> Result:
         match call.request:
             case ListGroupsRequest() as request:
                 return views.list_groups(self._state, request)
@@ -103,37 +116,58 @@ class Coordinator:
                 return views.describe_groups(self._state, call, request)
             case ConsumerGroupDescribeRequest() as request:
                 return consumer_describe.describe_consumer_groups(self._state, self._settings, request)
-            case ShareGroupDescribeRequest() as request:
-                return views.describe_share_groups(self._state, request)
             case DeleteGroupsRequest() as request:
-                return views.delete_groups(self._state, request)
-        raise AssertionError(f"no group request: {type(call.request).__name__}")
+                return views.delete_groups(self._state, call, request)
+        if getattr(call.request, "API_KEY", None) in STREAMS_API_KEYS:
+            from groupkeeper.coordinator import streams_requests
+
+            return streams_requests.handle(self._state, self.settings_of, call, now_ms)
+        from groupkeeper.coordinator import share_requests
+
+        return share_requests.handle(self._state, self.settings_of, call, now_ms)
 
     def expire(self, timer: TimerKey, now_ms: int) -> Result:
         """A timer ran out. One that lost its meaning meanwhile gives an empty result."""
         if isinstance(timer, OffsetExpiration):
             return offset_expiry.expire_offsets(self._state, self._settings, now_ms)
+        settings = self.settings_of(timer.group_id)
         if isinstance(timer, ConsumerTimer):
-            return consumer_membership.timer_expired(self._state, self._settings, timer, now_ms)
+            return consumer_membership.timer_expired(self._state, settings, timer, now_ms)
+        if isinstance(timer, ShareSession):
+            from groupkeeper.coordinator.share_group_heartbeat import session_expired
+
+            return session_expired(self._state, settings, timer, now_ms)
+        if isinstance(timer, StreamsTimer):
+            from groupkeeper.coordinator.streams_group_heartbeat import timer_expired
+
+            return timer_expired(self._state, settings, timer, now_ms)
         group = self._state.classic_group(timer.group_id)
         if group is None:
             return Result()
         match timer:
             case MemberSession(member_id=member_id):
-                return classic_membership.session_expired(group, self._settings, member_id, now_ms)
+                return classic_membership.session_expired(group, settings, member_id, now_ms)
             case JoinPhase():
-                return classic_membership.join_phase_expired(group, self._settings, now_ms)
+                return classic_membership.join_phase_expired(group, settings, now_ms)
             case SyncPhase():
-                return classic_membership.sync_phase_expired(group, self._settings, now_ms)
+                return classic_membership.sync_phase_expired(group, settings, now_ms)
 
     def resume(self, now_ms: int) -> Iterator[Result]:
         """What to do once the log is replayed: sessions and the expiration pass start afresh (GP-04)."""
         yield Result(timers=(offset_expiry.next_pass(self._settings),))
         for group in list(self._state.groups.values()):
             if isinstance(group, ClassicGroup):
-                yield from classic_membership.resume_group(group, self._settings, now_ms)
+                yield from classic_membership.resume_group(group, self.settings_of(group.group_id), now_ms)
+            elif isinstance(group, ShareGroup):
+                from groupkeeper.coordinator.share_group_heartbeat import resume_group
+
+                yield resume_group(group, self.settings_of(group.group_id))
+            elif isinstance(group, StreamsGroup):
+                from groupkeeper.coordinator import streams_group_heartbeat
+
+                yield streams_group_heartbeat.resume_group(group, self.settings_of(group.group_id))
             else:
-                yield consumer_membership.resume_group(group, self._settings)
+                yield consumer_membership.resume_group(group, self.settings_of(group.group_id))
 
     def regexes_resolved(
         self, group_id: str, topics_by_regex: Mapping[str, frozenset[str]] | None, now_ms: int
@@ -142,7 +176,14 @@ class Coordinator:
         group = self._state.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return Result()
-        return consumer_regex.regexes_resolved(group, self._settings, self._state.topics, topics_by_regex, now_ms)
+        settings = self.settings_of(group_id)
+        return consumer_regex.regexes_resolved(group, settings, self._state.topics, topics_by_regex, now_ms)
+
+    def share_work_done(self, work: ShareWork, errors: ShareErrors) -> Result:
+        """The share coordinator did what a result asked for, but for the share-partitions with an error (GS-08)."""
+        from groupkeeper.coordinator import share_requests
+
+        return share_requests.work_done(self._state, work, errors)
 
     def _lookup_failed(self, group_id: str) -> Result:
         group = self._state.groups.get(group_id)
@@ -152,26 +193,40 @@ class Coordinator:
         """Topics were deleted, given by name with their id: their offsets go too (GO-76)."""
         return offset_expiry.remove_topics(self._state, topic_ids)
 
-    def append_failed(self, cause: Call | TimerKey | RegexLookup | None, error: KafkaError, now_ms: int) -> Result:
+    def append_failed(
+        self, cause: Call | TimerKey | RegexLookup | ShareWork | None, error: KafkaError, now_ms: int
+    ) -> Result:
         """The records of an operation are not in the log, so nothing of it has happened; what happens instead.
 
-        `cause` is the call, timer or lookup of the operation, None for one without. `error` is the answer for clients
-        (GW-08 applied).
+        `cause` is the call, timer, lookup or work of the operation, None for one without. `error` is the answer for
+        clients (GW-08 applied).
         """
         if cause is None:
             return Result()
         if isinstance(cause, RegexLookup):
             return self._lookup_failed(cause.group_id)
+        if not isinstance(cause, Call | TimerKey):
+            waiting = cause.call
+            released = () if waiting is None else (Released(waiting.call_id, refuse(waiting.request, error)),)
+            return Result(released=released)
         if not isinstance(cause, Call):
             if isinstance(cause, OffsetExpiration):
                 return Result(timers=(offset_expiry.next_pass(self._settings),))
             if isinstance(cause, ConsumerTimer):
                 return Result(timers=(consumer_membership.retry_timer(cause),))
+            if isinstance(cause, ShareSession):
+                from groupkeeper.coordinator.share_group_heartbeat import retry_timer
+
+                return Result(timers=(retry_timer(cause),))
+            if isinstance(cause, StreamsTimer):
+                from groupkeeper.coordinator import streams_group_heartbeat
+
+                return Result(timers=(streams_group_heartbeat.retry_timer(cause),))
             return Result(timers=(classic_membership.retry_timer(cause),))
         if isinstance(cause.request, SyncGroupRequest):
             group = self._state.classic_group(cause.request.group_id)
             if group is not None and isinstance(group.soft.rebalance, Syncing):
-                return classic_membership.sync_failed(group, self._settings, cause, error, now_ms)
+                return classic_membership.sync_failed(group, self.settings_of(group.group_id), cause, error, now_ms)
         return Result(refuse(cause.request, error))
 
     def unload(self) -> Result:
@@ -202,4 +257,6 @@ class Coordinator:
 
     def apply(self, change: SoftChange) -> None:
         """Takes over a change of what is not in the log."""
+        if isinstance(change, SettingsChange) and change.settings is not None:
+            self._settings = change.settings
         self._state.apply(change)

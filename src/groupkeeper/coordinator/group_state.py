@@ -6,7 +6,8 @@ from enum import Enum
 
 
 class GroupState(Enum):
-    """State of a group of any type. ASSIGNING and RECONCILING belong to consumer groups only."""
+    """State of a group of any type. ASSIGNING and RECONCILING belong to consumer and streams
+    groups only, NOT_READY to streams groups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -15,6 +16,7 @@ class GroupState(Enum):
     DEAD = "Dead"
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
 
 
 class GroupType(Enum):
@@ -23,3 +25,4 @@ class GroupType(Enum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
+    STREAMS = "streams"

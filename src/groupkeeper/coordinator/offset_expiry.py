@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from groupkeeper.coordinator.classic_record import group_tombstone
+from groupkeeper.coordinator.classic_group import ClassicGroup
 from groupkeeper.coordinator.consumer_group import ConsumerGroup
-from groupkeeper.coordinator.consumer_records import group_tombstones
 from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.offset_store import CommittedOffset
 from groupkeeper.coordinator.result import Meter, Record, Result
 from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.state import Group, StateView
+from groupkeeper.coordinator.share_group import ShareGroup
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams_group import StreamsGroup
 from groupkeeper.coordinator.timers import Arm, OffsetExpiration
+from groupkeeper.coordinator.views import removal_of
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.offsets_topic import Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
@@ -27,6 +29,8 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
     records: list[Record] = []
     expired_count = 0
     for group in state.groups.values():
+        if isinstance(group, ShareGroup):
+            continue  # they have no offsets of this kind, and never expire
         expired = _expired_offsets(state, group, settings, now_ms)
         records.extend(expired)
         expired_count += len(expired)
@@ -43,17 +47,14 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
     )
 
 
-def removal_of(group: Group) -> list[Record]:
-    """The records that remove a group itself, whatever its type."""
-    return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]
-
-
 def next_pass(settings: Settings) -> Arm:
     """The timer of the next pass."""
     return Arm(OffsetExpiration(), settings.offsets_retention_check_interval_ms)
 
 
-def _expired_offsets(state: StateView, group: Group, settings: Settings, now_ms: int) -> list[Tombstone]:
+def _expired_offsets(
+    state: StateView, group: ClassicGroup | ConsumerGroup | StreamsGroup, settings: Settings, now_ms: int
+) -> list[Tombstone]:
     base_time = _base_time(group)
     if base_time is None:
         return []
@@ -67,9 +68,9 @@ def _expired_offsets(state: StateView, group: Group, settings: Settings, now_ms:
     ]
 
 
-def _base_time(group: Group) -> BaseTime | None:
+def _base_time(group: ClassicGroup | ConsumerGroup | StreamsGroup) -> BaseTime | None:
     """The table of GO-71; None when the group's offsets don't expire now."""
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         return _commit_time
     roster = group.roster
     if roster.protocol_type is None:
@@ -97,8 +98,14 @@ def _offset_count(state: StateView, group_id: str) -> int:
 
 
 def remove_topics(state: StateView, topic_ids: Mapping[str, bytes]) -> Result:
-    """Topics were deleted (name → id): their offsets go, except those of an earlier topic of the name (GO-76)."""
+    """Topics were deleted (name → id): their offsets go, except those of an earlier topic of the name (GO-76), and what
+    share groups keep of them (GS-20).
+    """
     records: list[Record] = []
+    if any(isinstance(group, ShareGroup) for group in state.groups.values()):
+        from groupkeeper.coordinator import share_group_offsets
+
+        records.extend(share_group_offsets.remove_topics(state, frozenset(topic_ids.values())))
     for group_id in state.groups:
         for topic, topic_id in topic_ids.items():
             partitions = {

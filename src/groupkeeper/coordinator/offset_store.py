@@ -44,6 +44,10 @@ _NOTHING: OffsetsByTopic = {}
 class OffsetView(Protocol):
     """What handlers may see of the offsets."""
 
+    @property
+    def count(self) -> int:
+        """Committed offsets of all groups (NumOffsets, GT-02)."""
+
     def of_group(self, group_id: str) -> OffsetsByTopic:
         """Committed offsets; empty for a group without any."""
 

@@ -12,7 +12,9 @@ from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.offset_store import CommittedOffset
 from groupkeeper.coordinator.result import Call, Meter, Record, Result
 from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.state import Group, StateView
+from groupkeeper.coordinator.share_group import ShareGroup
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams_group import StreamsGroup
 from groupkeeper.coordinator.timers import Arm, MemberSession
 from groupkeeper.protocol.errors import (
     NONE,
@@ -83,9 +85,11 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
     """Refuses what the group may not commit (GO-03, GO-04); returns the renewal of the member's session (GO-05)."""
     generation = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         check_consumer_commit(group, state.topics, call.version, request)
         return ()
+    if isinstance(group, ShareGroup):
+        raise GroupIdNotFound
     if group is None:
         if generation < 0:
             return ()
@@ -151,12 +155,12 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
 
 def _fetch_all(state: StateView, group_id: str, require_stable: bool) -> list[OffsetFetchResponseTopics]:
     topics = []
-    for topic, offsets in state.offsets.of_group(group_id).items():
+    for topic, offsets in sorted(state.offsets.of_group(group_id).items()):
         partitions = [
             _unstable(partition)
             if require_stable and state.offsets.is_pending(group_id, topic, partition)
             else _committed(partition, offset)
-            for partition, offset in offsets.items()
+            for partition, offset in sorted(offsets.items())
         ]
         topics.append(OffsetFetchResponseTopics(topic, ZERO_UUID, partitions))
     return topics
@@ -198,7 +202,7 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     if not request.group_id:
         raise InvalidGroupId
     group = state.groups.get(request.group_id)
-    if group is None:
+    if group is None or isinstance(group, ShareGroup):
         raise GroupIdNotFound
     if isinstance(group, ClassicGroup):
         _check_delete(group)
@@ -222,7 +226,10 @@ def _check_delete(group: ClassicGroup) -> None:
 
 
 def _delete_topic(
-    state: StateView, group: Group, topic: OffsetDeleteRequestTopic, records: list[Record]
+    state: StateView,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup,
+    topic: OffsetDeleteRequestTopic,
+    records: list[Record],
 ) -> OffsetDeleteResponseTopic:
     is_in_use = group.is_subscribed_to(topic.name)
     partitions = []

@@ -9,8 +9,10 @@ from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.offsets import is_too_large
 from groupkeeper.coordinator.result import Call, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import NONE, IllegalGeneration, InvalidGroupId, OffsetMetadataTooLarge
+from groupkeeper.coordinator.streams_group import StreamsGroup
+from groupkeeper.protocol.errors import NONE, GroupIdNotFound, IllegalGeneration, InvalidGroupId, OffsetMetadataTooLarge
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
@@ -60,9 +62,11 @@ def _check(state: StateView, request: TxnOffsetCommitRequest) -> None:
     if not request.group_id:
         raise InvalidGroupId
     group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         check_consumer_transaction(group, state.topics, request)
         return
+    if isinstance(group, ShareGroup):
+        raise GroupIdNotFound
     if group is None:
         if request.generation_id < 0:
             return

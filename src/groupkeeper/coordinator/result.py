@@ -13,7 +13,7 @@ steps with every result, in this order, without running another operation of the
 6. send `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has
    succeeded.
 
-What `lookups` ask for is found out afterwards, in the shell's own time, and is another operation.
+What `lookups` ask for is found out or done afterwards, in the shell's own time, and is another operation.
 """
 
 from __future__ import annotations
@@ -24,15 +24,22 @@ from typing import NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.classic_group import ClassicChange
 from groupkeeper.coordinator.consumer_group import ConsumerChange
+from groupkeeper.coordinator.settings import SettingsChange
+from groupkeeper.coordinator.share_group import ShareChange
+from groupkeeper.coordinator.streams_group import StreamsChange
 from groupkeeper.coordinator.timers import Arm, Disarm
 from groupkeeper.coordinator.topics_image import TopicsChange
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.coordinator.share_work import ShareWork
+
 Record: TypeAlias = Entry | Tombstone
 """One record of `__consumer_offsets`."""
 
-SoftChange: TypeAlias = ClassicChange | ConsumerChange | TopicsChange
+SoftChange: TypeAlias = ClassicChange | ConsumerChange | ShareChange | StreamsChange | TopicsChange | SettingsChange
 """A change of what is not in the log and does not survive a restart; one type per group type that has such state."""
 
 
@@ -51,6 +58,8 @@ class Meter(Enum):
     OFFSET_DELETION = "offset-deletion"
     GROUP_COMPLETED_REBALANCE = "group-completed-rebalance"
     CONSUMER_GROUP_REBALANCE = "consumer-group-rebalance"
+    SHARE_GROUP_REBALANCE = "share-group-rebalance"
+    STREAMS_GROUP_REBALANCE = "streams-group-rebalance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +122,4 @@ class Result:
     released: tuple[Released, ...] = ()
     timers: tuple[Arm | Disarm, ...] = ()
     marks: tuple[tuple[Meter, int], ...] = ()
-    lookups: tuple[RegexLookup, ...] = ()
+    lookups: tuple[RegexLookup | ShareWork, ...] = ()

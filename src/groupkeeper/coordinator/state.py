@@ -16,16 +16,40 @@ from groupkeeper.coordinator.consumer_group import ConsumerChange, ConsumerGroup
 from groupkeeper.coordinator.consumer_replay import CONSUMER_GROUP_KEYS, ConsumerGroupKey, replay
 from groupkeeper.coordinator.offset_store import OffsetStore, OffsetView
 from groupkeeper.coordinator.result import Record, SoftChange
+from groupkeeper.coordinator.settings import Settings, SettingsChange
+from groupkeeper.coordinator.share_group import ShareChange, ShareGroup
+from groupkeeper.coordinator.streams_group import StreamsChange, StreamsGroup
 from groupkeeper.coordinator.topics_image import TopicsChange, TopicsImage
 from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
+from groupkeeper.protocol.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key import (
+    ShareGroupTargetAssignmentMetadataKey,
+)
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup
-"""A group of any type; later types join this union."""
+Group: TypeAlias = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
+"""A group of any type."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.protocol.streams_records import StreamsKey
+
+_ShareGroupKey: TypeAlias = (
+    ShareGroupMetadataKey
+    | ShareGroupMemberMetadataKey
+    | ShareGroupTargetAssignmentMetadataKey
+    | ShareGroupTargetAssignmentMemberKey
+    | ShareGroupCurrentMemberAssignmentKey
+    | ShareGroupStatePartitionMetadataKey
+)
 
 
 class StateView(Protocol):
@@ -41,6 +65,10 @@ class StateView(Protocol):
     def topics(self) -> TopicsImage:
         """The topics of the cluster as the shell last told them."""
 
+    @property
+    def settings_by_group(self) -> Mapping[str, Settings]:
+        """The settings of the groups that have some of their own."""
+
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """The classic or simple group of that id; None when there is none, or one of another type."""
 
@@ -52,6 +80,7 @@ class State:
         self._groups: dict[str, Group] = {}
         self._offsets = OffsetStore()
         self._topics = TopicsImage()
+        self._settings_by_group: Mapping[str, Settings] = {}
 
     @property
     def groups(self) -> Mapping[str, Group]:
@@ -64,6 +93,10 @@ class State:
     @property
     def topics(self) -> TopicsImage:
         return self._topics
+
+    @property
+    def settings_by_group(self) -> Mapping[str, Settings]:
+        return self._settings_by_group
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         group = self._groups.get(group_id)
@@ -80,6 +113,10 @@ class State:
             self._replay_classic_group(record, key.group)
         elif isinstance(key, CONSUMER_GROUP_KEYS):
             self._replay_consumer_group(record, key)
+        elif isinstance(key, _ShareGroupKey):
+            self._replay_share_group(record, key)
+        else:
+            self._replay_streams_group(record, key)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """A transaction marker: what the producer left pending becomes committed or is dropped (GO-23, GR-07)."""
@@ -96,8 +133,18 @@ class State:
                 consumer_group = self._groups.get(group_id)
                 if isinstance(consumer_group, ConsumerGroup):
                     consumer_group.soft = consumer_soft
+            case ShareChange(group_id, share_soft):
+                share_group = self._groups.get(group_id)
+                if isinstance(share_group, ShareGroup):
+                    share_group.soft = share_soft
+            case StreamsChange(group_id, streams_soft):
+                streams_group = self._groups.get(group_id)
+                if isinstance(streams_group, StreamsGroup):
+                    streams_group.soft = streams_soft
             case TopicsChange(image):
                 self._topics = image
+            case SettingsChange(settings_by_group=settings_by_group):
+                self._settings_by_group = settings_by_group
 
     def _replay_classic_group(self, record: Record, group_id: str) -> None:
         if isinstance(record, Tombstone):
@@ -116,6 +163,32 @@ class State:
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
         replay(group, record)
         if isinstance(record, Tombstone) and isinstance(key, ConsumerGroupMetadataKey):
+            del self._groups[key.group_id]
+
+    def _replay_share_group(self, record: Record, key: _ShareGroupKey) -> None:
+        # Imported late: a broker without share groups starts without them.
+        from groupkeeper.coordinator.share_group_replay import replay as replay_share
+
+        group = self._groups.get(key.group_id)
+        if not isinstance(group, ShareGroup):
+            if isinstance(record, Tombstone):
+                return
+            group = self._groups[key.group_id] = ShareGroup(key.group_id)
+        replay_share(group, record)
+        if isinstance(record, Tombstone) and isinstance(key, ShareGroupMetadataKey):
+            del self._groups[key.group_id]
+
+    def _replay_streams_group(self, record: Record, key: StreamsKey) -> None:
+        from groupkeeper.coordinator.streams_group_replay import replay as replay_streams
+        from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+
+        group = self._groups.get(key.group_id)
+        if not isinstance(group, StreamsGroup):
+            if isinstance(record, Tombstone):
+                return
+            group = self._groups[key.group_id] = StreamsGroup(key.group_id)
+        replay_streams(group, record)
+        if isinstance(record, Tombstone) and isinstance(key, StreamsGroupMetadataKey):
             del self._groups[key.group_id]
 
     def _replay_offset(self, record: Record, key: OffsetCommitKey, log_offset: int, producer_id: int) -> None:

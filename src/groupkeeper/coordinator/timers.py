@@ -71,8 +71,42 @@ class ClassicResync:
     member_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShareSession:
+    """A member of a share group was not heard of for the session timeout (GS-02)."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSession:
+    """A member of a streams group was not heard of for the session timeout."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsRevocation:
+    """A member of a streams group did not give back tasks within its rebalance timeout."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsDelay:
+    """The first members of a streams group have waited long enough for others."""
+
+    group_id: str
+
+
 ConsumerTimer: TypeAlias = ConsumerSession | Revocation | ClassicRejoin | ClassicResync
-TimerKey: TypeAlias = MemberSession | JoinPhase | SyncPhase | OffsetExpiration | ConsumerTimer
+StreamsTimer: TypeAlias = StreamsSession | StreamsRevocation | StreamsDelay
+TimerKey: TypeAlias = (
+    MemberSession | JoinPhase | SyncPhase | OffsetExpiration | ConsumerTimer | ShareSession | StreamsTimer
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from groupkeeper.coordinator.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member
 from groupkeeper.coordinator.classic_record import group_tombstone
 from groupkeeper.coordinator.consumer_group import ConsumerGroup
 from groupkeeper.coordinator.consumer_records import group_tombstones
 from groupkeeper.coordinator.group_state import GroupState, GroupType
+from groupkeeper.coordinator.hash_order import in_hash_order
 from groupkeeper.coordinator.offsets import all_offset_tombstones
-from groupkeeper.coordinator.refusals import describe_failure, share_describe_failure
+from groupkeeper.coordinator.refusals import describe_failure
 from groupkeeper.coordinator.result import Call, Record, Result
+from groupkeeper.coordinator.share_group import SHARE_PROTOCOL_TYPE, ShareGroup
 from groupkeeper.coordinator.state import Group, StateView
-from groupkeeper.coordinator.timers import Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
-from groupkeeper.protocol.errors import NONE, GroupIdNotFound, InvalidGroupId, NonEmptyGroup
-from groupkeeper.protocol.messages import share_group_describe_response
+from groupkeeper.coordinator.streams_group import STREAMS_PROTOCOL_TYPE, StreamsGroup
+from groupkeeper.coordinator.timers import Disarm, JoinPhase, MemberSession, StreamsDelay, SyncPhase, TimerKey
+from groupkeeper.protocol.errors import NONE, GroupIdNotFound, NonEmptyGroup
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -24,7 +28,6 @@ from groupkeeper.protocol.messages.describe_groups_response import (
 )
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
-from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 
 FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 
@@ -33,8 +36,7 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none (K518-10 … K518-13)."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    # Apache's order is a hash table's; of few groups the latest tends to come first.
-    listed = (_list(group) for group in reversed(list(state.groups.values())))
+    listed = (_list(state.groups[group_id]) for group_id in in_hash_order(state.groups))
     return Result(
         ListGroupsResponse(
             groups=[
@@ -49,6 +51,10 @@ def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
 def _list(group: Group) -> ListedGroup:
     if isinstance(group, ConsumerGroup):
         return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state.value, GroupType.CONSUMER.value)
+    if isinstance(group, ShareGroup):
+        return ListedGroup(group.group_id, SHARE_PROTOCOL_TYPE, group.state.value, GroupType.SHARE.value)
+    if isinstance(group, StreamsGroup):
+        return ListedGroup(group.group_id, STREAMS_PROTOCOL_TYPE, group.state.value, GroupType.STREAMS.value)
     return ListedGroup(group.group_id, group.roster.protocol_type or "", group.state.value, GroupType.CLASSIC.value)
 
 
@@ -89,37 +95,55 @@ def _describe_member(member: Member, protocol_name: str | None) -> DescribedGrou
     )
 
 
-def describe_share_groups(state: StateView, request: ShareGroupDescribeRequest) -> Result:
-    """Share groups; classic ones are not among them, and their describer asks here first to tell the types apart."""
-    groups = []
-    for group_id in request.group_ids:
-        is_known = group_id in state.groups
-        message = f"Group {group_id} is not a share group." if is_known else f"Group {group_id} not found."
-        groups.append(share_describe_failure(group_id, GroupIdNotFound(message) if group_id else InvalidGroupId()))
-    return Result(share_group_describe_response.ShareGroupDescribeResponse(groups=groups))
+def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result:
+    """Removes empty groups with all their offsets; each group has its own outcome (GD-01 … GD-03). Share-partitions
+    go before their groups (GS-19).
+    """
+    if any(isinstance(state.groups.get(group_id), ShareGroup) for group_id in request.groups_names):
+        from groupkeeper.coordinator.share_group_offsets import begin_deletion
+
+        begun = begin_deletion(state, call, request)
+        if begun is not None:
+            return begun
+    return remove_groups(state, request, {})
 
 
-def delete_groups(state: StateView, request: DeleteGroupsRequest) -> Result:
-    """Removes empty groups with all their offsets; each group has its own outcome (GD-01 … GD-03)."""
+def remove_groups(state: StateView, request: DeleteGroupsRequest, failures: Mapping[str, int]) -> Result:
+    """The removal itself. `failures` has the error codes of groups that must stay."""
     records: list[Record] = []
     timers: list[Disarm] = []
     results = []
     for group_id in request.groups_names:
         group = state.groups.get(group_id)
-        error_code = NONE
-        if group is None:
+        error_code = failures.get(group_id, NONE)
+        if error_code:
+            pass
+        elif group is None:
             error_code = GroupIdNotFound.code
         elif group.state is not GroupState.EMPTY:
             error_code = NonEmptyGroup.code
         else:
             records.extend(all_offset_tombstones(state, group_id))
-            if isinstance(group, ConsumerGroup):
-                records.extend(group_tombstones(group))
-            else:
-                records.append(group_tombstone(group_id))
+            records.extend(removal_of(group))
+            if isinstance(group, ClassicGroup):
                 timers.extend(Disarm(timer) for timer in timers_of(group))
+            elif isinstance(group, StreamsGroup):
+                timers.append(Disarm(StreamsDelay(group_id)))
         results.append(DeletableGroupResult(group_id, error_code))
     return Result(DeleteGroupsResponse(results=results), records=tuple(records), timers=tuple(timers))
+
+
+def removal_of(group: Group) -> list[Record]:
+    """The records that remove a group itself, whatever its type."""
+    if isinstance(group, ShareGroup):
+        from groupkeeper.coordinator import share_group_records
+
+        return share_group_records.group_tombstones(group)
+    if isinstance(group, StreamsGroup):
+        from groupkeeper.coordinator import streams_group_records
+
+        return streams_group_records.group_tombstones(group)
+    return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]
 
 
 def timers_of(group: ClassicGroup) -> list[TimerKey]:

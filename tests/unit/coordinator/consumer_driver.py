@@ -57,6 +57,13 @@ class Cluster:
         self.shell.advance_to(self.shell.now_ms + ms)
 
     def ask(self, request: Message, answer_class: type[M], *, version: int = 1, regex_trouble: str | None = None) -> M:
+        self.send(request, version=version, regex_trouble=regex_trouble)
+        answer = self.answers[self._last_call_id]
+        assert isinstance(answer, answer_class)
+        return answer
+
+    def send(self, request: Message, *, version: int, regex_trouble: str | None = None) -> None:
+        """Asks what may be parked."""
         self.records.clear()
         self._last_call_id += 1
         self.shell.call(
@@ -64,9 +71,6 @@ class Cluster:
         )
         # Timers of no time at all, as the first rebalance of a classic group may have.
         self.shell.advance_to(self.shell.now_ms)
-        answer = self.answers[self._last_call_id]
-        assert isinstance(answer, answer_class)
-        return answer
 
     def written(self) -> list[str]:
         """What the latest call wrote: names of key classes, `-` before those of tombstones."""

@@ -322,6 +322,22 @@ def test_regular_expressions_are_resolved_outside() -> None:
     assert not cluster.group.resolved
 
 
+def test_a_regular_expression_that_matches_nothing_any_more() -> None:
+    # GN-20: the others get what the member had.
+    cluster = Cluster({"t": 2})
+    a, b = Consumer(cluster, "a"), Consumer(cluster, "b")
+    a.join(regex="t.*")
+    cluster.shell.resolve({"t.*": frozenset({"t"})})
+    b.join(regex="t.*")
+    settle(a, b)
+    assert (len(a.owned["t"]), len(b.owned["t"])) == (1, 1)
+    cluster.wait(10_001)
+    a.beat(regex="u.*")
+    cluster.shell.resolve({"t.*": frozenset({"t"}), "u.*": frozenset()})
+    settle(a, b)
+    assert (a.owned.get("t", set()), b.owned["t"]) == (set(), {0, 1})
+
+
 def test_an_invalid_regular_expression() -> None:
     # GN-19
     a = Consumer(Cluster({}), "a")
@@ -363,7 +379,7 @@ def test_listing_and_deleting() -> None:
     assert deleted.results[0].error_code == 68
     a.leave()
     cluster.ask(DeleteGroupsRequest([GROUP]), DeleteGroupsResponse)
-    assert cluster.written() == ["-TargetAssignmentMetadata", "-Metadata"]
+    assert cluster.written() == ["-TargetAssignmentMetadata", "-PartitionMetadata", "-Metadata"]
     assert not cluster.shell.coordinator.state.groups
 
 
@@ -503,7 +519,7 @@ def test_types_of_groups_replace_each_other_when_empty() -> None:
     assert cluster.ask(join, JoinGroupResponse, version=5).error_code == InconsistentGroupProtocol.code
     a.leave()
     cluster.ask(join, JoinGroupResponse, version=5)
-    assert cluster.written() == ["-TargetAssignmentMetadata", "-Metadata", "GroupMetadata"]
+    assert cluster.written() == ["-TargetAssignmentMetadata", "-PartitionMetadata", "-Metadata", "GroupMetadata"]
     assert cluster.shell.coordinator.state.offsets.of_group(GROUP)
 
 

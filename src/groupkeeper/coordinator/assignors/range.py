@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from groupkeeper.coordinator.assignors.spec import GroupSpec, MemberSpec, TargetAssignment
 
 
 def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
     """The target assignment of every member, by member id."""
     assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in spec.members}
-    ordered = sorted(spec.members.items(), key=_rank)
-    for topic_id in sorted(spec.partition_counts):
-        subscribers = [member_id for member_id, member in ordered if topic_id in member.topic_ids]
-        if not subscribers:
-            continue
-        quota, rest = divmod(spec.partition_counts[topic_id], len(subscribers))
-        start = 0
-        for index, member_id in enumerate(subscribers if quota else subscribers[:rest]):
-            end = start + quota + (index < rest)
-            assigned[member_id][topic_id] = frozenset(range(start, end))
-            start = end
+    subscribers = _subscribers(spec)
+    # Topics alike are shared out alike, so that the sets of one serve for the others.
+    shares: dict[tuple[int, int], list[frozenset[int]]] = {}
+    for topic_id in sorted(subscribers):
+        members = subscribers[topic_id]
+        shape = (spec.partition_counts[topic_id], len(members))
+        if shape not in shares:
+            shares[shape] = _share_out(*shape)
+        for member_id, some in zip(members, shares[shape], strict=False):
+            assigned[member_id][topic_id] = some
     return dict(assigned)
+
+
+def _subscribers(spec: GroupSpec) -> dict[bytes, list[str]]:
+    """By topic, who subscribes to it, in order; no topic has nobody."""
+    ordered = sorted(spec.members.items(), key=_rank)
+    if spec.is_homogeneous:
+        everybody = [member_id for member_id, _ in ordered]
+        return dict.fromkeys(spec.partition_counts, everybody) if everybody else {}
+    subscribers: dict[bytes, list[str]] = {}
+    for member_id, member in ordered:
+        for topic_id in member.topic_ids:
+            if topic_id in spec.partition_counts:
+                subscribers.setdefault(topic_id, []).append(member_id)
+    return subscribers
+
+
+def _share_out(partition_count: int, member_count: int) -> list[frozenset[int]]:
+    """The partitions of the first, the second … member; members at the end may have none, and are left out."""
+    quota, rest = divmod(partition_count, member_count)
+    starts = [index * quota + min(index, rest) for index in range((member_count if quota else rest) + 1)]
+    return [frozenset(range(start, end)) for start, end in pairwise(starts)]
 
 
 def _rank(item: tuple[str, MemberSpec]) -> tuple[bool, str]:

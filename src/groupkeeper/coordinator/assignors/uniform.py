@@ -5,9 +5,9 @@ Equal input gives equal output: members and topics are walked in the order of th
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice
 from typing import TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import GroupSpec, TargetAssignment
@@ -46,28 +46,66 @@ def _free(spec: GroupSpec, taken: set[_Partition], topic_ids: Iterable[bytes]) -
 
 def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
     """All members want the same topics: sizes differ by at most one, and no more moves than that takes."""
-    total = sum(spec.partition_counts.values())
-    quota, extras = divmod(total, len(spec.members))
-    taken: set[_Partition] = set()
-    kept: dict[str, list[_Partition]] = {}
+    quota, extras = divmod(sum(spec.partition_counts.values()), len(spec.members))
+    is_free = {topic_id: bytearray(b"\1") * count for topic_id, count in spec.partition_counts.items()}
+    kept: dict[str, TargetAssignment] = {}
+    sizes: dict[str, int] = {}
     for member_id in sorted(spec.members):
-        own = _still_valid(spec, member_id, taken)
-        size = min(len(own), quota)
-        if len(own) > quota and extras:
-            extras -= 1
-            size += 1
-        taken.difference_update(own[size:])
-        kept[member_id] = own[:size]
-    free = deque(_free(spec, taken, sorted(spec.partition_counts)))
-    for own in kept.values():
-        while len(own) < quota:
-            own.append(free.popleft())
-    for own in kept.values():
-        if not free:
+        own = _take(spec.members[member_id].target, is_free)
+        size = sum(map(len, own.values()))
+        has_extra = size > quota and extras > 0
+        extras -= has_extra
+        limit = quota + has_extra
+        if size > limit:
+            own, size = _give_back(own, size - limit, is_free), limit
+        kept[member_id], sizes[member_id] = own, size
+    free = _still_free(is_free)
+    for member_id, size in sizes.items():
+        count = quota - size
+        if count >= 0 and extras:
+            count, extras = count + 1, extras - 1
+        if count > 0:
+            own, more = kept[member_id], _by_topic(islice(free, count))
+            kept[member_id] = {**own, **{one: own.get(one, frozenset()) | more[one] for one in more}}
+    return kept
+
+
+def _take(target: TargetAssignment, is_free: Mapping[bytes, bytearray]) -> TargetAssignment:
+    """What of a target there still is and nobody took before; it is free no more."""
+    own: dict[bytes, frozenset[int]] = {}
+    for topic_id, some in target.items():
+        flags = is_free.get(topic_id, b"")
+        valid = [one for one in some if one < len(flags) and flags[one]]
+        for one in valid:
+            is_free[topic_id][one] = 0
+        if valid:
+            own[topic_id] = some if len(valid) == len(some) else frozenset(valid)
+    return own
+
+
+def _give_back(own: TargetAssignment, count: int, is_free: Mapping[bytes, bytearray]) -> TargetAssignment:
+    """What remains without the last partitions of the last topics."""
+    rest = dict(own)
+    for topic_id in sorted(own, reverse=True):
+        ordered = sorted(own[topic_id])
+        stays = max(len(ordered) - count, 0)
+        for one in ordered[stays:]:
+            is_free[topic_id][one] = 1
+        count -= len(ordered) - stays
+        rest[topic_id] = frozenset(ordered[:stays])
+        if not stays:
+            del rest[topic_id]
+        if not count:
             break
-        if len(own) == quota:
-            own.append(free.popleft())
-    return {member_id: _by_topic(own) for member_id, own in kept.items()}
+    return rest
+
+
+def _still_free(is_free: Mapping[bytes, bytearray]) -> Iterator[_Partition]:
+    for topic_id in sorted(is_free):
+        found = is_free[topic_id].find(1)
+        while found >= 0:
+            yield topic_id, found
+            found = is_free[topic_id].find(1, found + 1)
 
 
 def _by_topic(partitions: Iterable[_Partition]) -> dict[bytes, frozenset[int]]:

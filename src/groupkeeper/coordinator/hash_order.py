@@ -1,0 +1,31 @@
+"""The order in which Apache Kafka's coordinator goes through its tables (4.3.1 TimelineHashMap), and so answers.
+
+It follows from the keys alone: a restart and a compaction don't change it (E2E-05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_INT32 = 2**32
+_GOLDEN = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio: Fibonacci hashing."""
+
+
+def in_hash_order(keys: Iterable[str]) -> list[str]:
+    """The keys by their slots: the highest bits of the product, as many as the table's size has."""
+    return sorted(keys, key=lambda key: (java_hash(key) * _GOLDEN % 2**64, key))
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`: 32 bits, signed."""
+    value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = (31 * value + unit) & 0xFFFFFFFF
+        return value - _INT32 if value >= _INT32 // 2 else value
+    # A lone surrogate can't come from the wire, but must not end in an exception either.
+    units = text.encode("utf-16-le", "surrogatepass")
+    for position in range(0, len(units), 2):
+        value = (31 * value + units[position] + (units[position + 1] << 8)) % _INT32
+    return value - _INT32 if value >= _INT32 // 2 else value

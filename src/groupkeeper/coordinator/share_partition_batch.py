@@ -1,0 +1,144 @@
+"""The records of a share-partition that are in flight: batches, split into runs of records only where states differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+NO_MEMBER: Final = ""
+
+
+class RecordState(IntEnum):
+    """The delivery state of a record, numbered as the share coordinator stores it."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the record needs no delivery any more."""
+        return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class AcknowledgeType(IntEnum):
+    """What a consumer says of a record it acquired. GAP: there is no such record."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class Before(NamedTuple):
+    """What a run returns to when a change of its state cannot be stored."""
+
+    state: RecordState
+    member_id: str
+
+
+@dataclass(slots=True)
+class Run:
+    """Neighbouring records, first to last offset inclusive, with everything alike.
+
+    Attributes:
+        delivery_count: how often they were acquired.
+        member_id: who has acquired them; empty when nobody has.
+        deadline_ms: when the lock of acquired records ends.
+        before: not None while a change of state waits to be stored: nothing else may change the run meanwhile.
+    """
+
+    first: int
+    last: int
+    state: RecordState
+    delivery_count: int
+    member_id: str = NO_MEMBER
+    deadline_ms: int = 0
+    before: Before | None = None
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def can_be_acquired(self) -> bool:
+        return self.state is RecordState.AVAILABLE and self.before is None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the records are done with, and that is stored."""
+        return self.state.is_terminal and self.before is None
+
+    def acquire(self, member_id: str, deadline_ms: int) -> None:
+        self.state = RecordState.ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        self.deadline_ms = deadline_ms
+
+    def release(self, max_delivery_count: int) -> None:
+        """Gives the records back, or archives them when they were delivered often enough."""
+        used_up = self.delivery_count >= max_delivery_count
+        self.state = RecordState.ARCHIVED if used_up else RecordState.AVAILABLE
+        self.member_id = NO_MEMBER
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records that were acquired together the first time.
+
+    Attributes:
+        runs: in order, without holes.
+        is_split: whether the records were ever told apart; they are acquired one run at a time from then on.
+        first_size: how many records there were in the beginning: those at the start are forgotten once they are done.
+    """
+
+    runs: list[Run]
+    is_split: bool = field(default=False, init=False)
+    first_size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first_size = self.size
+
+    @property
+    def first(self) -> int:
+        return self.runs[0].first
+
+    @property
+    def last(self) -> int:
+        return self.runs[-1].last
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+    def overlapping(self, first: int, last: int) -> Iterator[Run]:
+        """The runs that have a record in a range."""
+        return (run for run in self.runs if run.first <= last and run.last >= first)
+
+    def split(self, first: int, last: int) -> list[Run]:
+        """The runs that make up the part of the batch in a range; those at its ends are cut in two."""
+        if first > self.first or last < self.last:
+            self.is_split = True
+        self._cut(first)
+        self._cut(last + 1)
+        return [run for run in self.runs if run.first >= first and run.last <= last]
+
+    def _cut(self, offset: int) -> None:
+        for index, run in enumerate(self.runs):
+            if run.first < offset <= run.last:
+                left = Run(
+                    run.first, offset - 1, run.state, run.delivery_count, run.member_id, run.deadline_ms, run.before
+                )
+                assert run.before is None, "a run whose change is not stored yet is never cut"
+                run.first = offset
+                self.runs.insert(index, left)
+                return
+
+    def drop_before(self, offset: int) -> None:
+        """Forgets the records before an offset; some are left."""
+        self.runs = [run for run in self.runs if run.last >= offset]
+        self.runs[0].first = max(self.runs[0].first, offset)

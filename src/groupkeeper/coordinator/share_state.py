@@ -1,0 +1,139 @@
+"""What is stored of one share-partition, as values (GS-14)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+UNKNOWN_OFFSET: Final = -1
+"""The start offset of a share-partition that nobody has read from yet; `share.auto.offset.reset` decides then."""
+UNKNOWN_COUNT: Final = -1
+
+_first_offset = attrgetter("first_offset")
+_last_offset = attrgetter("last_offset")
+
+
+class SharePartitionKey(NamedTuple):
+    """A partition as one share group reads it."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+
+class StateBatch(NamedTuple):
+    """Records with the same delivery state, first to last offset inclusive.
+
+    `delivery_state` is 0 available, 2 acknowledged or 4 archived; acquired records are not stored.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """What is stored of a share-partition.
+
+    Attributes:
+        snapshot_epoch: grows by one with each snapshot.
+        state_epoch: the group epoch for which the group coordinator initialized it.
+        leader_epoch: of the latest leader that read it.
+        start_offset: what lies below is done; −1 is not known yet.
+        delivery_complete_count: records from the start offset on that need no delivery; −1 is unknown.
+        batches: in order, disjoint, nothing below the start offset.
+        create_timestamp: when the last snapshot was due, in milliseconds.
+        write_timestamp: when it was written; later than it was due for one that only keeps the log short.
+    """
+
+    snapshot_epoch: int = 0
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start_offset: int = UNKNOWN_OFFSET
+    delivery_complete_count: int = UNKNOWN_COUNT
+    batches: tuple[StateBatch, ...] = ()
+    create_timestamp: int = 0
+    write_timestamp: int = 0
+
+
+def combine_batches(
+    stored: tuple[StateBatch, ...], added: Iterable[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    """`stored`, which is the outcome of this, with other batches over it; what lies below the start offset goes, unless
+    that is −1.
+
+    Of two batches with an offset the one counts that was delivered more often, and of those the one with the higher
+    state. Neighbours that are alike become one. [Kafka 4.3.1 PersisterStateBatchCombiner]
+    """
+    kept = _from_offset(stored, start_offset)
+    above = [
+        batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
+        for batch in added
+        if batch.last_offset >= start_offset
+    ]
+    if not above:
+        return kept
+    # Only what the added ones overlap or touch is looked at; most writes concern a few of many batches.
+    lowest = min(batch.first_offset for batch in above)
+    highest = max(batch.last_offset for batch in above)
+    low = bisect_left(kept, lowest - 1, key=_last_offset)
+    high = bisect_right(kept, highest + 1, key=_first_offset)
+    touched = sorted((*kept[low:high], *above), key=_first_offset)
+    return kept[:low] + _coalesce(_sweep(touched)) + kept[high:]
+
+
+def _from_offset(batches: tuple[StateBatch, ...], offset: int) -> tuple[StateBatch, ...]:
+    low = bisect_left(batches, offset, key=_last_offset)
+    kept = batches[low:] if low else batches
+    if kept and kept[0].first_offset < offset:
+        kept = (kept[0]._replace(first_offset=offset), *kept[1:])
+    return kept
+
+
+def _sweep(batches: list[StateBatch]) -> Iterable[StateBatch]:
+    """Pieces in order without overlap, of batches in the order of their first offset."""
+    waiting = batches[::-1]
+    winner = waiting.pop()
+    while waiting:
+        other = waiting.pop()
+        if other.first_offset > winner.last_offset:
+            yield winner
+            winner = other
+        elif _rank(other) <= _rank(winner):
+            _put_back(waiting, other, winner.last_offset + 1)
+        else:
+            if winner.first_offset < other.first_offset:
+                yield winner._replace(last_offset=other.first_offset - 1)
+            _put_back(waiting, winner, other.last_offset + 1)
+            winner = other
+    yield winner
+
+
+def _put_back(waiting: list[StateBatch], batch: StateBatch, first_offset: int) -> None:
+    """The part of a batch from an offset on, where it belongs in the reversed list; nothing when there is none."""
+    if first_offset > batch.last_offset:
+        return
+    at = len(waiting)
+    while at > 0 and waiting[at - 1].first_offset < first_offset:
+        at -= 1
+    waiting.insert(at, batch._replace(first_offset=first_offset))
+
+
+def _rank(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.delivery_state
+
+
+def _coalesce(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
+    combined: list[StateBatch] = []
+    for batch in batches:
+        last = combined[-1] if combined else None
+        if last is not None and last.last_offset + 1 == batch.first_offset and _rank(last) == _rank(batch):
+            combined[-1] = last._replace(last_offset=batch.last_offset)
+        else:
+            combined.append(batch)
+    return tuple(combined)

@@ -1,0 +1,113 @@
+"""What a StreamsGroupHeartbeat may say, whatever its group is like; and the topology in it (Kafka 4.3.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from groupkeeper.protocol.errors import InvalidRequest, StreamsInvalidTopology
+from groupkeeper.protocol.messages import streams_group_topology_value as stored
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    TopicInfo,
+    Topology,
+)
+
+_LEFT_STATICALLY_EPOCH = -2
+
+
+def check_request(request: StreamsGroupHeartbeatRequest) -> None:
+    """Raises `InvalidRequest`, `StreamsInvalidTopology`."""
+    _check_features(request)
+    texts = {"MemberId": request.member_id, "GroupId": request.group_id, "RackId": request.rack_id}
+    for name, value in texts.items():
+        if value is not None and not value.strip():
+            raise InvalidRequest(f"{name} can't be empty.")
+    if request.member_epoch == 0:
+        _check_join(request)
+    elif request.member_epoch == _LEFT_STATICALLY_EPOCH:
+        raise InvalidRequest("InstanceId can't be null.")
+    elif request.member_epoch < _LEFT_STATICALLY_EPOCH:
+        raise InvalidRequest(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
+    kinds = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if None in kinds and any(kind is not None for kind in kinds):
+        raise InvalidRequest("If one task-type is non-null, all must be non-null.")
+    if request.member_epoch != 0 and request.topology is not None:
+        raise InvalidRequest("Topology can only be provided when (re-)joining.")
+
+
+def _check_features(request: StreamsGroupHeartbeatRequest) -> None:
+    """What the protocol has and Kafka 4.3.1 doesn't serve yet."""
+    if request.instance_id is not None:
+        raise InvalidRequest("Static membership is not yet supported.")
+    if request.task_offsets is not None:
+        raise InvalidRequest("TaskOffsets are not supported yet.")
+    if request.task_end_offsets is not None:
+        raise InvalidRequest("TaskEndOffsets are not supported yet.")
+    if request.warmup_tasks:
+        raise InvalidRequest("WarmupTasks are not supported yet.")
+    if request.topology is not None and any(one.source_topic_regex for one in request.topology.subtopologies):
+        raise InvalidRequest("Regular expressions for source topics are not supported yet.")
+
+
+def _check_join(request: StreamsGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise InvalidRequest("RebalanceTimeoutMs must be provided in first request.")
+    kinds = {"Active": request.active_tasks, "Standby": request.standby_tasks, "Warmup": request.warmup_tasks}
+    for name, tasks in kinds.items():
+        if tasks is None or tasks:
+            raise InvalidRequest(f"{name}Tasks must be empty when (re-)joining.")
+    if request.topology is None:
+        raise InvalidRequest("Topology must be non-null when (re-)joining.")
+    if request.topology.epoch < 0:
+        raise InvalidRequest("Topology epoch must be non-negative.")
+    _check_topology(request.topology)
+
+
+def _check_topology(topology: Topology) -> None:
+    for subtopology_id, count in Counter(one.subtopology_id for one in topology.subtopologies).items():
+        if count > 1:
+            raise StreamsInvalidTopology(f"Subtopology {subtopology_id} is there {count} times.")
+    for one in topology.subtopologies:
+        for topic in one.state_changelog_topics:
+            if topic.partitions != 0:
+                raise StreamsInvalidTopology(
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
+                    f"{topic.partitions}."
+                )
+
+
+def read_topology(topology: Topology) -> stored.StreamsGroupTopologyValue:
+    """The topology of a request as the log has it."""
+    return stored.StreamsGroupTopologyValue(
+        topology.epoch,
+        [
+            stored.Subtopology(
+                one.subtopology_id,
+                list(one.source_topics),
+                list(one.source_topic_regex),
+                _infos(one.state_changelog_topics),
+                list(one.repartition_sink_topics),
+                _infos(one.repartition_source_topics),
+                [
+                    stored.CopartitionGroup(
+                        list(group.source_topics), list(group.source_topic_regex), list(group.repartition_source_topics)
+                    )
+                    for group in one.copartition_groups
+                ],
+            )
+            for one in topology.subtopologies
+        ],
+    )
+
+
+def _infos(topics: Iterable[TopicInfo]) -> list[stored.TopicInfo]:
+    return [
+        stored.TopicInfo(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor,
+            [stored.TopicConfig(config.key, config.value) for config in topic.topic_configs],
+        )
+        for topic in topics
+    ]

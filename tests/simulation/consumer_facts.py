@@ -1,0 +1,83 @@
+"""What the log says of consumer groups, and the topics of the cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tests.simulation.observation import Checker, Facts
+
+from groupkeeper.coordinator.result import Call, Record
+from groupkeeper.coordinator.topics_image import TopicShape, TopicsImage
+from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from groupkeeper.protocol.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
+from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
+from groupkeeper.protocol.offsets_topic import Entry
+from groupkeeper.protocol.primitives import Message
+
+
+@dataclass(slots=True)
+class ConsumerFacts(Facts):
+    """Facts of consumer groups by the log's records.
+
+    Attributes:
+        topics: of the cluster.
+        members: by group and member id; a group of another type has none.
+        is_consumer: groups of the consumer protocol.
+        upgrades, downgrades: how often a group with members changed its type.
+    """
+
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    members: dict[str, dict[str, ConsumerGroupMemberMetadataValue]] = field(default_factory=dict)
+    is_consumer: set[str] = field(default_factory=set)
+    upgrades: int = 0
+    downgrades: int = 0
+
+    def note(self, record: Record) -> None:
+        key = record.key
+        if isinstance(key, ConsumerGroupMemberMetadataKey):
+            members = self.members.setdefault(key.group_id, {})
+            members.pop(key.member_id, None)
+            if isinstance(record, Entry):
+                assert isinstance(record.value, ConsumerGroupMemberMetadataValue)
+                members[key.member_id] = record.value
+                self.is_consumer.add(key.group_id)
+        elif isinstance(key, ConsumerGroupMetadataKey):
+            if isinstance(record, Entry):
+                self.is_consumer.add(key.group_id)
+            else:
+                self.is_consumer.discard(key.group_id)
+        else:
+            self._note_migration(record)
+            Facts.note(self, record)
+
+    def _note_migration(self, record: Record) -> None:
+        if not isinstance(record.key, GroupMetadataKey):
+            return
+        before = self.group_values.get(record.key.group)
+        if not isinstance(record, Entry):
+            self.upgrades += before is not None and bool(before.members)
+        elif before is None:
+            assert isinstance(record.value, GroupMetadataValue)
+            self.downgrades += bool(record.value.members) and record.value.generation > 1
+
+    def with_topics(self, counts: dict[str, TopicShape], *, is_new: bool) -> TopicsImage:
+        """The image after a change."""
+        version = self.topics.version + 1
+        self.topics = TopicsImage(version, version if is_new else self.topics.version_with_new_topics, counts)
+        return self.topics
+
+    def matching(self, regex: str) -> frozenset[str]:
+        """The topics that a regular expression matches."""
+        return frozenset(name for name in self.topics.topics if re.fullmatch(regex, name))
+
+
+class ConsumerChecker(Checker):
+    """Base of the checkers of consumer groups."""
+
+    facts: ConsumerFacts
+
+    def on_delivery(self, call: Call, response: Message, *, is_lost: bool) -> None:
+        """The answer leaves; a lost one reaches nobody."""

@@ -1,0 +1,160 @@
+"""Which records of a share-partition are handed out, refused, and stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupkeeper.coordinator.share_partition import Acknowledgement, SharePartition
+from groupkeeper.coordinator.share_partition_acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_state import StateBatch
+from groupkeeper.protocol.errors import InvalidRecordState, InvalidRequest
+
+ACCEPT, RELEASE, REJECT, RENEW, GAP = 1, 2, 3, 4, 0
+
+
+def take(partition: SharePartition, *spans: Span, member: str = "m", **limits: int | bool) -> list[Acquired]:
+    """Acquires out of the log's batches that end behind what can be acquired next."""
+    offset = partition.next_fetch_offset()
+    values = {
+        "max_records": 1000,
+        "is_strict": False,
+        "batch_size": 1000,
+        "max_in_flight": 2000,
+        "max_delivery_count": 5,
+        "deadline_ms": 1000,
+    } | limits
+    left = [span for span in spans if span.last >= offset]
+    return acquire(partition, member, left, offset, Limits(**values))  # type: ignore[arg-type]
+
+
+def say(partition: SharePartition, first: int, last: int, kind: int, *, limit: int = 5) -> tuple[StateBatch, ...]:
+    """Acknowledges and stores; what was stored."""
+    said = [Acknowledgement(first, last, [kind])]
+    transition = partition.acknowledge("m", said, max_delivery_count=limit, renewed_until_ms=9000)
+    partition.complete(transition)
+    return transition.batches
+
+
+def ranges(acquired: list[Acquired]) -> list[tuple[int, int]]:
+    return [(one.first_offset, one.last_offset) for one in acquired]
+
+
+def test_batches_of_the_log_are_not_torn_apart() -> None:
+    spans = [Span(0, 9), Span(10, 19), Span(20, 29)]
+    assert ranges(take(SharePartition(0), *spans, max_records=12)) == [(0, 19)]
+    assert ranges(take(SharePartition(0), *spans, max_records=12, is_strict=True)) == [(0, 11)]
+    assert ranges(take(SharePartition(0), *spans, batch_size=5)) == [(0, 9), (10, 19), (20, 29)]
+    assert ranges(take(SharePartition(25), *spans)) == [(25, 29)]
+
+
+def test_the_more_often_delivered_the_fewer_at_once() -> None:
+    # Of 512 records and 10 deliveries: five times all of them, then half, a quarter …, the last time one.
+    partition = SharePartition(0)
+    sizes = []
+    for _ in range(10):
+        acquired = take(partition, Span(0, 511), max_delivery_count=10)
+        first, last = acquired[0].first_offset, acquired[-1].last_offset
+        sizes.append(last - first + 1)
+        say(partition, first, last, RELEASE, limit=10)
+    assert sizes == [512, 512, 512, 512, 512, 256, 128, 64, 32, 1]
+    # The first record is archived; the portion is still one of the batch as it was.
+    assert (partition.start_offset, partition.next_fetch_offset()) == (1, 1)
+
+
+def test_in_flight_offsets_are_limited() -> None:
+    partition = SharePartition(0)
+    assert ranges(take(partition, Span(0, 9), Span(10, 19), max_in_flight=10)) == [(0, 9)]
+    assert not partition.can_acquire(10)
+    assert take(partition, Span(10, 19), max_in_flight=10) == []
+    say(partition, 3, 5, RELEASE)
+    assert partition.can_acquire(10)
+    assert ranges(take(partition, Span(0, 9), Span(10, 19), max_in_flight=10)) == [(3, 5)]
+    say(partition, 0, 2, ACCEPT)
+    assert ranges(take(partition, Span(10, 19), max_in_flight=10)) == [(10, 19)]
+
+
+def test_what_compaction_removed_is_nobodys() -> None:
+    partition = SharePartition(0)
+    assert ranges(take(partition, Span(4, 9))) == [(4, 9)]
+    assert partition.start_offset == 4
+    assert ranges(take(partition, Span(4, 9), Span(15, 19))) == [(15, 19)]
+    say(partition, 4, 9, ACCEPT)
+    assert partition.start_offset == 15
+    # Acquired, given back, and then gone from the log.
+    say(partition, 15, 19, RELEASE)
+    assert ranges(take(partition, Span(18, 25))) == [(18, 19), (20, 25)]
+    assert partition.start_offset == 18
+
+
+def test_aborted_records_are_archived_when_they_are_met() -> None:
+    partition = SharePartition(0)
+    acquired = take(partition, Span(0, 4), Span(5, 9), Span(10, 14))
+    assert ranges(archive_acquired(partition, acquired, [Span(5, 9)])) == [(0, 4), (10, 14)]
+    with pytest.raises(InvalidRecordState):
+        say(partition, 5, 9, ACCEPT)
+    say(partition, 0, 4, ACCEPT)
+    assert partition.start_offset == 10
+
+
+def test_only_changes_are_stored_and_neighbours_as_one() -> None:
+    partition = SharePartition(0)
+    take(partition, Span(0, 9))
+    assert say(partition, 0, 9, RENEW) == ()
+    said = [Acknowledgement(0, 1, [ACCEPT, ACCEPT]), Acknowledgement(2, 5, [ACCEPT, GAP, REJECT, RELEASE])]
+    transition = partition.acknowledge("m", said, max_delivery_count=5)
+    assert transition.batches == (StateBatch(0, 2, 2, 1), StateBatch(3, 4, 4, 1), StateBatch(5, 5, 0, 1))
+    # What is stored with it: where the partition begins before the change, and how many of its records are done after.
+    assert (partition.start_offset, partition.delivery_complete_count) == (0, 5)
+    partition.complete(transition)
+    assert (partition.start_offset, partition.next_fetch_offset()) == (5, 5)
+
+
+def test_a_change_that_cannot_be_stored_has_not_happened() -> None:
+    partition = SharePartition(0)
+    take(partition, Span(0, 9))
+    transition = partition.acknowledge("m", [Acknowledgement(0, 4, [RELEASE])], max_delivery_count=5)
+    assert partition.next_fetch_offset() == 10  # nobody gets them yet
+    with pytest.raises(InvalidRecordState):
+        say(partition, 0, 4, ACCEPT)
+    partition.roll_back(transition, 500, max_delivery_count=5)
+    transition = partition.acknowledge("m", [Acknowledgement(0, 9, [ACCEPT])], max_delivery_count=5)
+    partition.roll_back(transition, 1000, max_delivery_count=5)  # the lock ended meanwhile
+    assert [(run.state.name, run.member_id) for run in partition.runs()] == [("AVAILABLE", ""), ("AVAILABLE", "")]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "types", "error"),
+    [
+        (0, 20, [ACCEPT], InvalidRequest),
+        (15, 20, [ACCEPT], InvalidRequest),
+        (0, 9, [9], InvalidRequest),
+        (0, 9, [ACCEPT, ACCEPT], InvalidRequest),
+        (0, 9, [RENEW], InvalidRecordState),
+        (0, 4, [ACCEPT], InvalidRecordState),
+    ],
+)
+def test_what_cannot_be_acknowledged(first: int, last: int, types: list[int], error: type[Exception]) -> None:
+    partition = SharePartition(0)
+    take(partition, Span(0, 9))
+    say(partition, 2, 3, ACCEPT)
+    with pytest.raises(error):
+        partition.acknowledge("m", [Acknowledgement(first, last, types)], max_delivery_count=5)
+    assert partition.start_offset == 0
+    assert partition.delivery_complete_count == 2
+
+
+def test_a_new_leader_goes_on_where_something_is_left() -> None:
+    stored = [StateBatch(5, 6, 2, 1), StateBatch(9, 9, 0, 2), StateBatch(10, 12, 4, 5)]
+    partition = SharePartition(5, stored)
+    assert (partition.start_offset, partition.end_offset, partition.next_fetch_offset()) == (7, 13, 7)
+    assert take(partition, Span(0, 20)) == [Acquired(7, 8, 1), Acquired(9, 9, 3), Acquired(13, 20, 1)]
+
+
+@pytest.mark.parametrize(("first", "last"), [(4, 4), (3, 5), (2, 4), (4, 7)])
+def test_what_only_an_earlier_leader_acquired_cannot_be_acknowledged(first: int, last: int) -> None:
+    """It was told to be done, and delivered again."""
+    partition = SharePartition(0, [StateBatch(0, 2, 0, 1), StateBatch(6, 8, 0, 1)])
+    acquire(partition, "m", [Span(0, 2)], 0, Limits(3, True, 10, 100, 5, 1000))
+    with pytest.raises(InvalidRecordState):
+        partition.acknowledge("m", [Acknowledgement(first, last, [ACCEPT])], max_delivery_count=5)
+    assert [run.before for run in partition.runs()] == [None, None]
