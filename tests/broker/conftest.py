@@ -1,10 +1,12 @@
 """A broker over real sockets, and connections that speak raw protocol messages."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Self, TypeVar, cast
 
 import pytest
+from tests.broker.started import Begin
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
@@ -154,3 +156,14 @@ async def connect() -> AsyncIterator[Connect]:
 async def wire(broker: Broker, connect: Connect) -> Wire:
     """A connection to `broker`."""
     return await connect(broker)
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Starts brokers as processes, and kills them at the end of the test."""
+    starter = Begin(tmp_path)
+    yield starter
+    for one in starter.running:
+        one.process.kill()
+        one.process.wait(10)
+        one.process.stdout.close()  # type: ignore[union-attr]

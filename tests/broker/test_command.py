@@ -1,79 +1,17 @@
 """`groupkeeper broker` as a process: what it prints, how it ends, what it refuses, and what survives `kill -9`."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.broker.started import MAIN, Begin
 
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
-
-READY = re.compile(r"groupkeeper broker (\d+) is ready on (\S+)\n")
-MAIN = "import sys; from groupkeeper.cli.broker import run; sys.exit(run(sys.argv[1:]))"
-
-
-class Started:
-    """A running `groupkeeper broker` and where it is."""
-
-    def __init__(self, *arguments: str, directory: Path) -> None:
-        self.errors_path = directory / "errors.txt"
-        with self.errors_path.open("w") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", MAIN, *arguments],
-                cwd=directory,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-        assert self.process.stdout is not None
-        ready = READY.fullmatch(self.process.stdout.readline())
-        assert ready is not None, self.errors
-        self.node_id, self.address = int(ready[1]), ready[2]
-
-    @property
-    def errors(self) -> str:
-        return self.errors_path.read_text()
-
-    def end(self, number: int) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(10)
-
-
-@pytest.fixture
-def begin(tmp_path: Path) -> Iterator["Begin"]:
-    starter = Begin(tmp_path)
-    yield starter
-    for one in starter.running:
-        one.process.kill()
-        one.process.wait(10)
-        one.process.stdout.close()  # type: ignore[union-attr]
-
-
-class Begin:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.running: list[Started] = []
-
-    def __call__(self, *arguments: str) -> Started:
-        self.running.append(Started(*arguments, directory=self.directory))
-        return self.running[-1]
-
-    def fail(self, *arguments: str) -> str:
-        """Runs a command that must not start; its one line on standard error."""
-        command = [sys.executable, "-c", MAIN, *arguments]
-        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=20, check=False)
-        assert done.returncode == 1
-        assert done.stdout == ""
-        assert done.stderr.startswith("groupkeeper broker: ")
-        assert done.stderr.count("\n") == 1
-        return done.stderr.removeprefix("groupkeeper broker: ").rstrip()
 
 
 async def answers(address: str) -> MetadataResponse:
@@ -119,6 +57,16 @@ class TestRefusals:
             assert begin.fail("--port", str(port), "--data", "d") == (
                 f"cannot listen on 127.0.0.1:{port}: Address already in use"
             )
+        assert not (begin.directory / "d").exists()
+
+    def test_every_address_is_told_of(self, begin: Begin) -> None:
+        started = begin("--data", "d", "--property", "listeners=PLAINTEXT://0.0.0.0:0")
+        assert "listener PLAINTEXT is on every address" in started.errors
+        named = begin(
+            *("--data", "e", "--property", "listeners=PLAINTEXT://0.0.0.0:0"),
+            *("--property", "advertised.listeners=PLAINTEXT://127.0.0.1:0"),
+        )
+        assert named.errors == ""
 
     def test_a_directory_in_use(self, begin: Begin) -> None:
         begin("--port", "0", "--data", "d")

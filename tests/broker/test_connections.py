@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.broker.conftest import Wire
 
 Connect = Callable[[Broker], Awaitable["Wire"]]
+Start = Callable[..., Awaitable[Broker]]
 API_VERSIONS = ApiVersionsRequest("test", "1.0")
 
 
@@ -56,15 +57,32 @@ class TestApiVersions:
     async def test_features(self, wire: "Wire") -> None:
         answer = await wire.call(API_VERSIONS, 4, ApiVersionsResponse)
         finalized = {one.name: one.max_version_level for one in answer.finalized_features}
-        assert finalized["metadata.version"] == 30
+        # As Kafka 4.3.1 has them.
+        assert finalized == {
+            "group.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+            "eligible.leader.replicas.version": 1,
+            "share.version": 1,
+            "metadata.version": 30,
+        }
+        supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+        assert supported == {**{name: (0, level) for name, level in finalized.items()}} | {
+            "metadata.version": (7, 30),
+            "kraft.version": (0, 1),
+        }
         assert answer.finalized_features_epoch >= 0
+        # Version 3 cannot say that a range begins at 0.
+        old = await wire.call(API_VERSIONS, 3, ApiVersionsResponse)
+        assert [one.name for one in old.supported_features] == ["metadata.version"]
 
 
 def test_the_table_is_what_the_modules_say() -> None:
     # GW-05
     for key, api in TABLE.items():
         module = __import__(f"groupkeeper.broker.apis.{api.module}", fromlist=["handle"])
-        assert (key, (api.lowest, api.highest)) == (module.KEY, module.VERSIONS)
+        keys = getattr(module, "KEYS", None) or {module.KEY: module.VERSIONS}
+        assert keys[key] == (api.lowest, api.highest)
         name, lowest, highest, _ = APIS[key]
         assert lowest <= api.lowest <= api.highest <= highest, name
 
@@ -294,3 +312,24 @@ async def test_several_brokers_in_one_process(start: Callable[..., Awaitable[Bro
         answer = await wire.call(MetadataRequest([MetadataRequestTopic(name=f"t{number}")]), 12)
         assert answer.cluster_id == broker.cluster_id
     assert [list(broker.topics.names()) for broker in brokers] == [[f"t{number}"] for number in range(5)]
+
+
+async def test_silent_connections_are_closed(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"connections.max.idle.ms": "300"})
+    silent, talking, waiting = [await connect(broker) for _ in range(3)]
+    await talking.create("t")
+    # A request that waits for something is no silence.
+    parts = [FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)]
+    waiting.send(FetchRequest(max_wait_ms=900, min_bytes=1, topics=[FetchTopic("t", partitions=parts)]), 12)
+    closing = asyncio.ensure_future(silent.is_closed())
+    while not closing.done():
+        assert (await talking.call(MetadataRequest([]), 12, MetadataResponse)).brokers
+    assert await closing
+    assert (await waiting.receive(FetchResponse, 12))[1].error_code == 0
+    assert await waiting.is_closed()
+
+
+async def test_connections_may_be_silent_for_ever(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"connections.max.idle.ms": "-1"})
+    wire = await connect(broker)
+    assert (await wire.call(MetadataRequest([]), 12, MetadataResponse)).brokers

@@ -218,15 +218,6 @@ class TestFetch:
         answer = await asyncio.wait_for(wire.fetch(**{"topic": "t", **arguments}, max_wait_ms=60_000), 5)  # type: ignore[arg-type]
         assert (answer.error_code, answer.high_watermark, answer.records) == (code, -1, b"")
 
-    async def test_sessions_are_declined(self, wire: "Wire") -> None:
-        await wire.create("t")
-        part = [FetchTopic("t", partitions=[FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)])]
-        first = await wire.call(FetchRequest(max_wait_ms=0, session_epoch=0, topics=part), 12, FetchResponse)
-        assert (first.error_code, first.session_id) == (0, 0)
-        later = FetchRequest(max_wait_ms=0, session_id=5, session_epoch=1)
-        answer = await wire.call(later, 12, FetchResponse)
-        assert answer.error_code == errors.FetchSessionIdNotFound.code
-
     async def test_waits_for_the_first_record(self, broker: Broker, connect: Connect) -> None:
         reader, writer = await connect(broker), await connect(broker)
         await writer.create("t", 2)

@@ -409,7 +409,7 @@ class TestSettings:
             for config in result.configs
         }
         assert found == {
-            "retention.ms": ("5", 1, [("retention.ms", "5", 1)]),
+            "retention.ms": ("5", 1, [("retention.ms", "5", 1), ("log.retention.hours", "168", 5)]),
             "cleanup.policy": (
                 "compact",
                 4,
@@ -480,7 +480,7 @@ class TestSettings:
             (AlterableConfig("nonsense", 0, "1"), 40),
             (AlterableConfig("retention.ms", 0, "x"), 40),
             (AlterableConfig("retention.ms", 2, "1"), 40),
-            (AlterableConfig("retention.ms", 9, "1"), 42),
+            (AlterableConfig("retention.ms", 9, "1"), -1),
             (AlterableConfig("retention.ms", 0, None), 42),
         ],
     )

@@ -1,17 +1,21 @@
-"""Who may do what. There is no authorizer yet, so everybody may do everything (GA-01); every API asks all the same."""
+"""Who may do what. By default everybody may do everything (GA-01); every API asks all the same."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from groupkeeper.broker.call import Call
 
 
 class Operation(IntEnum):
     """Operations by their codes in ACLs."""
 
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -21,6 +25,7 @@ class Operation(IntEnum):
     CLUSTER_ACTION = 9
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
 
 
 class ResourceType(IntEnum):
@@ -35,26 +40,160 @@ class ResourceType(IntEnum):
 CLUSTER_NAME = "kafka-cluster"
 NOT_REQUESTED = -(2**31)
 """Authorized operations of somebody who didn't ask for them."""
-GROUP_OPERATIONS = (
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
+_ANY = "*"
+_OPERATIONS = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+_IMPLIED_BY = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
 
 
 class Authorizer:
-    """Allows everything."""
+    """Allows everything. A subclass decides otherwise; it is given to a `Broker`, and asked with every request."""
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether the sender of a request may do the operation on a resource."""
         return True
 
-    def allowed_group_operations(self, call: Call, group_id: str) -> int:
-        """The operations on a group as a bit field (K1099-22)."""
+    def allows_any(self, call: Call, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there may be a resource of the type on which the sender may do the operation."""
+        return True
+
+    def allowed_operations(self, call: Call, resource_type: ResourceType, name: str) -> int:
+        """The operations on a resource as a bit field (K1099-22)."""
         return sum(
             1 << operation
-            for operation in GROUP_OPERATIONS
-            if self.allows(call, operation, ResourceType.GROUP, group_id)
+            for operation in _OPERATIONS[resource_type]
+            if self.allows(call, operation, resource_type, name)
         )
+
+    def allowed_group_operations(self, call: Call, group_id: str) -> int:
+        """The operations on a group as a bit field (K1099-22)."""
+        return self.allowed_operations(call, ResourceType.GROUP, group_id)
+
+
+class Rule(NamedTuple):
+    """Who may, or may not, do something. A name that ends in `*` is a prefix; `*` is everything or everybody."""
+
+    is_allowed: bool
+    operation: Operation
+    resource_type: ResourceType
+    name: str = _ANY
+    principal: str = _ANY
+    host: str = _ANY
+    client_id: str = _ANY
+
+    def is_about(self, resource_type: ResourceType, name: str) -> bool:
+        """Whether it says something of a resource, for somebody."""
+        return self.resource_type == resource_type and _matches(self.name, name)
+
+    def is_for(self, call: Call) -> bool:
+        """Whether it says something of the sender of a request."""
+        return (
+            self.principal in (_ANY, call.principal)
+            and self.host in (_ANY, call.client_host.removeprefix("/"))
+            and _matches(self.client_id, call.client_id or "")
+        )
+
+
+class RuleAuthorizer(Authorizer):
+    """Allows what rules allow, for tests and development; rules may come and go while the broker runs.
+
+        authorizer = RuleAuthorizer()
+        authorizer.allow(Operation.READ, ResourceType.GROUP, "billing-*", client_id="billing")
+
+    As Apache Kafka's: a rule that denies wins; READ, WRITE, DELETE and ALTER allow DESCRIBE too, ALTER_CONFIGS
+    DESCRIBE_CONFIGS (GA-01). Clients are `User:ANONYMOUS`; rules may tell them apart by host and client id.
+    """
+
+    def __init__(
+        self, rules: Iterable[Rule] = (), *, super_users: Iterable[str] = (), allows_without_rules: bool = False
+    ) -> None:
+        """`super_users` are principals that may do everything; `allows_without_rules` is for resources without any
+        rule (Kafka's allow.everyone.if.no.acl.found).
+        """
+        self.rules = tuple(rules)
+        self._super_users = frozenset(super_users)
+        self._allows_without_rules = allows_without_rules
+
+    def allow(
+        self,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str = _ANY,
+        *,
+        principal: str = _ANY,
+        host: str = _ANY,
+        client_id: str = _ANY,
+    ) -> None:
+        """Adds a rule that allows."""
+        self.rules += (Rule(True, operation, resource_type, name, principal, host, client_id),)
+
+    def deny(
+        self,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str = _ANY,
+        *,
+        principal: str = _ANY,
+        host: str = _ANY,
+        client_id: str = _ANY,
+    ) -> None:
+        """Adds a rule that denies."""
+        self.rules += (Rule(False, operation, resource_type, name, principal, host, client_id),)
+
+    def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if call.principal in self._super_users:
+            return True
+        about = [rule for rule in self.rules if rule.is_about(resource_type, name)]
+        if not about:
+            return self._allows_without_rules
+        mine = [rule for rule in about if rule.is_for(call)]
+        if any(rule.operation in (operation, Operation.ALL) for rule in mine if not rule.is_allowed):
+            return False
+        enough = (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
+        return any(rule.operation in enough for rule in mine if rule.is_allowed)
+
+    def allows_any(self, call: Call, operation: Operation, resource_type: ResourceType) -> bool:
+        if call.principal in self._super_users:
+            return True
+        mine = [rule for rule in self.rules if rule.resource_type == resource_type and rule.is_for(call)]
+        wanted = [rule for rule in mine if rule.operation in (operation, Operation.ALL)]
+        denied = [rule.name for rule in wanted if not rule.is_allowed]
+        if _ANY in denied:
+            return False
+        allowed = [rule.name for rule in wanted if rule.is_allowed]
+        return self._allows_without_rules or any(
+            not any(_matches(pattern, name.removesuffix(_ANY)) for pattern in denied) for name in allowed
+        )
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith(_ANY) else pattern == name

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import os
 import time
+from asyncio import get_running_loop
 from contextlib import AsyncExitStack
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
-from groupkeeper.broker.listeners import Endpoint, advertised_of, listeners_of
+from groupkeeper.broker.dynamic_config import DynamicConfig
+from groupkeeper.broker.group_config import GroupConfigs
+from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, listeners_of
 from groupkeeper.broker.log_cleaner import LogCleaner
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.server import Server
 from groupkeeper.broker.settings import property_text
+from groupkeeper.broker.share_state import SHARE_STATE_TOPIC, ShareStateRuntime
 from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
 
+    from groupkeeper.broker.faults import Faults
+    from groupkeeper.broker.fetch_sessions import FetchSessions
+    from groupkeeper.broker.metrics import Metrics
+    from groupkeeper.broker.share_sessions import ShareSessions
     from groupkeeper.broker.topics import Topic
 
 _log = getLogger("groupkeeper.broker")
@@ -42,16 +51,24 @@ class Broker:
         config: the settings.
         authorizer: who may do what.
         topics: the topics and their logs.
+        dynamic_config: the settings that were changed while the broker ran.
+        group_configs: the settings of single groups: `group_configs.of(group_id)`.
         groups: the group coordinators.
+        share_states: the share coordinators.
         transactions: the transaction coordinators.
         cleaner: retention and compaction of the logs.
         advertised: where clients of the first listener reach it (node_id, host, port).
         cluster_id: as Kafka writes it.
         server: the sockets.
+        loop: where it runs; None while it doesn't.
+        active_faults: `faults` while there are any.
     """
 
     topics: Topics
+    dynamic_config: DynamicConfig
+    group_configs: GroupConfigs
     groups: GroupRuntime
+    share_states: ShareStateRuntime
     transactions: TransactionRuntime
     cleaner: LogCleaner
     server: Server
@@ -65,8 +82,11 @@ class Broker:
         port: int | None = None,
         directory: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str | int | float | bool] | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
-        """`port` 0, and no port and no `listeners` property, take a free port on 127.0.0.1. Raises `InvalidSetting`."""
+        """`port` 0, and no port and no `listeners` property, take a free port on 127.0.0.1. Without an authorizer
+        everybody may do everything. Raises `InvalidSetting`.
+        """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if port is not None or "listeners" not in given:
             given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
@@ -75,11 +95,16 @@ class Broker:
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
         self.config = Config.from_texts(given)
-        self.authorizer = Authorizer()
+        self.authorizer = authorizer or Authorizer()
         self._listeners = listeners_of(self.config)
         self._endpoints: dict[str, Endpoint] = {}
         self._files = OpenFiles()
         self._opened = AsyncExitStack()
+        self.loop: AbstractEventLoop | None = None
+        self.active_faults: Faults | None = None
+        self._faults: Faults | None = None
+        self._fetch_sessions: FetchSessions | None = None
+        self._share_sessions: ShareSessions | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -95,13 +120,25 @@ class Broker:
         for name in self.config.unknown:
             _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
         async with AsyncExitStack() as opened:
+            self.server = Server(self)
+            opened.push_async_callback(self.server.close)
+            bound = self._bind()
             self._directory = StorageDirectory(self._storage_path(opened), self.config.node_id)
             opened.callback(self._directory.close)
             opened.callback(self._files.close_all)
             self.cluster_id = self._directory.cluster_id
+            self.dynamic_config = DynamicConfig(self._directory, self.config)
+            opened.callback(self.dynamic_config.close)
+            self.dynamic_config.load()
             self.topics = Topics(self._directory, self.config, self._files)
             opened.callback(self.topics.close)
             self.topics.load()
+            self.share_states = ShareStateRuntime(self)
+            opened.push_async_callback(self.share_states.stop)
+            await self.share_states.start()
+            self.group_configs = GroupConfigs(self._directory, self.config)
+            opened.callback(self.group_configs.close)
+            self.group_configs.load()
             self.groups = GroupRuntime(self)
             opened.push_async_callback(self.groups.stop)
             await self.groups.start()
@@ -111,13 +148,26 @@ class Broker:
             self.cleaner = LogCleaner(self, self._files)
             opened.push_async_callback(self.cleaner.stop)
             self.cleaner.start()
-            self.server = Server(self)
+            self.dynamic_config.on_changed(self._take_settings)
+            opened.push_async_callback(self._end_share_sessions)
             opened.push_async_callback(self.server.close)
-            await self._listen()
+            await self.server.listen()
+            self._endpoints = advertised_of(self.config, bound, self.config.node_id)
+            self.advertised = self._endpoints[self._listeners[0].name]
+            if self.config.groupkeeper_metrics_port:
+                endpoint = await self.metrics.serve(self.config.groupkeeper_metrics_port)
+                opened.push_async_callback(endpoint.close)
+            self.loop = get_running_loop()
             self._opened = opened.pop_all()
+
+    def _take_settings(self) -> None:
+        self.topics.take_defaults()
+        self.group_configs.take_defaults()
+        self.groups.take_settings()
 
     async def stop(self) -> None:
         """Closes every connection, file and socket; does nothing when it is already stopped."""
+        self.loop = None
         opened, self._opened = self._opened, AsyncExitStack()
         await opened.aclose()
 
@@ -131,18 +181,18 @@ class Broker:
         opened.callback(rmtree, path, ignore_errors=True)
         return path
 
-    async def _listen(self) -> None:
+    def _bind(self) -> dict[str, Listener]:
+        """Takes the ports first, so that one which is taken leaves nothing behind; with their numbers, by name."""
         bound = {}
         for listener in self._listeners:
             try:
-                port = await self.server.listen(listener)
+                port = self.server.bind(listener)
             except OSError as error:
                 raise OSError(
                     error.errno, f"cannot listen on {listener.host or '*'}:{listener.port}: {error.strerror or error}"
                 ) from None
             bound[listener.name] = listener._replace(port=port)
-        self._endpoints = advertised_of(self.config, bound, self.config.node_id)
-        self.advertised = self._endpoints[self._listeners[0].name]
+        return bound
 
     @property
     def bootstrap_servers(self) -> str:
@@ -154,6 +204,46 @@ class Broker:
     def storage_path(self) -> str:
         """The data directory."""
         return self._directory.path
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """What clients of Fetch need not repeat; made on first use."""
+        if self._fetch_sessions is None:
+            from groupkeeper.broker.fetch_sessions import FetchSessions
+
+            self._fetch_sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots)
+        return self._fetch_sessions
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on purpose: docs/testing.md."""
+        if self._faults is None:
+            from groupkeeper.broker.faults import Faults
+
+            self._faults = Faults(self)
+        return self._faults
+
+    @property
+    def metrics(self) -> Metrics:
+        """Its metrics under Kafka's names: docs/metrics.md."""
+        from groupkeeper.broker.metrics import Metrics
+
+        return Metrics(self)
+
+    @property
+    def share_sessions(self) -> ShareSessions:
+        """The sessions of share groups' members, with the share-partitions they fetch from; made on first use."""
+        if self._share_sessions is None:
+            from groupkeeper.broker.share_leader import SharePartitions
+            from groupkeeper.broker.share_sessions import ShareSessions
+
+            self._share_sessions = ShareSessions(SharePartitions(self))
+        return self._share_sessions
+
+    async def _end_share_sessions(self) -> None:
+        sessions, self._share_sessions = self._share_sessions, None
+        if sessions is not None:
+            await sessions.partitions.stop()
 
     def endpoint(self, listener: str) -> Endpoint:
         """Where clients of a listener reach this node."""
@@ -167,7 +257,7 @@ class Broker:
 
     def may_create_automatically(self, name: str) -> bool:
         """Whether asking for an unknown topic makes it; a name that was just deleted must rest for a while."""
-        is_ours = name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+        is_ours = name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
         if not self.config.auto_create_topics_enable or (self.is_internal(name) and not is_ours):
             return False
         return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
@@ -178,6 +268,8 @@ class Broker:
             self.groups.ensure_topic()
         elif name == TRANSACTIONS_TOPIC:
             self.transactions.ensure_topic()
+        elif name == SHARE_STATE_TOPIC:
+            self.share_states.ensure_topic()
         topic = self.topics.get(name)
         return self.topics.create(name, self.config.num_partitions) if topic is None else topic
 

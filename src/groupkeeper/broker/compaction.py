@@ -124,7 +124,7 @@ class Compaction:
             if segment.base_offset >= self.end_offset:
                 break
             is_far = bool(group) and self._end_of(segment) - group[0].base_offset > 2**31 - 1
-            if group and (size + segment.size > self._log.config.segment_bytes or is_far):
+            if group and (size + segment.size > self._log.config.roll_bytes or is_far):
                 yield group
                 group, size = [], 0
             group.append(segment)

@@ -39,6 +39,7 @@ class Config(GroupSettings):
         given: the texts as they came, of known and unknown keys.
         unknown: keys that neither this broker nor Kafka 4.3.1 has.
         features: levels of `feature.<name>` keys, by feature name.
+        changed: texts that were given while the broker ran (`DynamicConfig`), by broker (its id, "" is all) and name.
     """
 
     # --- who and where
@@ -60,6 +61,9 @@ class Config(GroupSettings):
     # --- topics
     num_partitions = whole(1, low=1, doc="Partitions of a topic that is created without a number.")
     default_replication_factor = whole(1, low=1, doc=_ONE_NODE)
+    groupkeeper_lenient_replication = flag(
+        False, doc="Make topics with one replica when more are asked for, instead of refusing."
+    )
     min_insync_replicas = whole(1, low=1, doc="Default of the topic setting; one replica satisfies any value.")
     auto_create_topics_enable = flag(True, doc="Create a topic when a client asks for its metadata and allows it.")
     groupkeeper_auto_create_grace_ms = long(
@@ -74,10 +78,18 @@ class Config(GroupSettings):
     message_max_bytes = whole(1048588, low=0, doc="Largest record batch.")
     fetch_max_bytes = whole(57671680, low=1024, doc="Most bytes in one Fetch answer.")
     socket_request_max_bytes = whole(104857600, low=1, doc="Largest request; a larger one closes the connection.")
+    groupkeeper_metrics_port = whole(
+        0, low=0, high=65535, doc="Where on 127.0.0.1 Prometheus finds the metrics (docs/metrics.md); 0 is nowhere."
+    )
     socket_listen_backlog_size = whole(50, low=1, doc="Length of the queue of connections not yet accepted.")
+    connections_max_idle_ms = long(
+        600000, doc="How long a connection may be silent before it is closed; negative: for ever."
+    )
+    max_incremental_fetch_session_cache_slots = whole(1000, low=0, doc="Most fetch sessions (KIP-227).")
     producer_id_expiration_ms = whole(
         86400000, low=1, doc="How long an idle producer's sequence numbers are remembered."
     )
+    producer_id_expiration_check_interval_ms = whole(600000, low=1, doc="How often idle producers are looked for.")
 
     # --- defaults of the topic settings
     compression_type = text(
@@ -154,6 +166,7 @@ class Config(GroupSettings):
     given: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()
     features: Mapping[str, int] = {}
+    changed: Mapping[str, Mapping[str, str]] = {}
 
     @classmethod
     def from_texts(cls, given: Mapping[str, str]) -> Self:

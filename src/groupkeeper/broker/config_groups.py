@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from groupkeeper.broker.settings import INT_MAX, InvalidSetting, SettingsTable, flag, long, names, text, whole
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _NO_EFFECT = "Accepted for compatibility; one thread does the work here."
 
 
@@ -99,6 +95,21 @@ class GroupSettings(SettingsTable):
     group_share_max_partition_max_record_locks = whole(4000, low=2000, high=10000, doc="Upper bound of that number.")
     group_share_max_share_sessions = whole(2000, low=1, doc="Most share sessions.")
 
+    # --- streams groups (KIP-1071)
+    group_streams_session_timeout_ms = whole(45000, low=1, doc="Default of the group setting.")
+    group_streams_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
+    group_streams_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
+    group_streams_heartbeat_interval_ms = whole(5000, low=1, doc="Default of the group setting.")
+    group_streams_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
+    group_streams_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
+    group_streams_assignment_interval_ms = whole(1000, low=0, doc="Default of the group setting.")
+    group_streams_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
+    group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
+    group_streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="Default of the group setting.")
+    group_streams_max_size = whole(INT_MAX, low=1, doc="Most members of a streams group.")
+    group_streams_num_standby_replicas = whole(0, low=0, doc="Default of the group setting.")
+    group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
+
     # --- the share coordinator's state topic
     share_coordinator_state_topic_num_partitions = whole(50, low=1, doc="Partitions of `__share_group_state`.")
     share_coordinator_state_topic_replication_factor = whole(3, low=1, doc="Accepted for compatibility; one replica.")
@@ -106,6 +117,15 @@ class GroupSettings(SettingsTable):
     share_coordinator_state_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__share_group_state`.")
     share_coordinator_snapshot_update_records_per_snapshot = whole(
         500, low=0, high=500, doc="Update records between two snapshots of a share partition."
+    )
+    share_coordinator_state_topic_compression_codec = whole(
+        0, low=0, high=4, doc="Compression of the records of share state; 0 is none."
+    )
+    share_coordinator_state_topic_prune_interval_ms = whole(
+        300000, low=1, doc="How often records of share state are dropped that later snapshots made redundant."
+    )
+    share_coordinator_cold_partition_snapshot_interval_ms = whole(
+        300000, low=1, doc="Age at which share state gets a snapshot without need, so that the log before it can go."
     )
     share_coordinator_write_timeout_ms = whole(5000, low=1, doc="How long a write of share state may wait.")
     share_coordinator_threads = whole(1, low=1, doc=_NO_EFFECT)
@@ -118,30 +138,29 @@ class GroupSettings(SettingsTable):
     unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.")
 
 
-_RANGES = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-_SHARE_RANGES = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+FAMILIES = ("consumer", "share", "streams")
+_INTERVALS = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+_SHARE_LIMITS = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+BOUNDED = (
+    *((family, name) for family in FAMILIES for name in _INTERVALS),
+    *(("share", name) for name in _SHARE_LIMITS),
+)
+"""Settings `group.FAMILY.NAME` that lie between `group.FAMILY.min.NAME` and `group.FAMILY.max.NAME`."""
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def check_relations(config: GroupSettings) -> None:
     """What one bound cannot say. Raises `InvalidSetting` naming both keys (Kafka 4.3.1 GroupCoordinatorConfig)."""
-    for family, suffix in _bounded():
+    for family, suffix in BOUNDED:
         low, high, value = (f"group.{family}.{bound}{suffix}" for bound in ("min.", "max.", ""))
         _require(config, high, ">=", low)
         _require(config, value, ">=", low)
         _require(config, value, "<=", high)
-    for family in ("consumer", "share"):
+    for family in FAMILIES:
         _require(config, f"group.{family}.heartbeat.interval.ms", "<", f"group.{family}.session.timeout.ms")
+    _require(config, "group.streams.num.standby.replicas", "<=", "group.streams.max.standby.replicas")
     _require(config, "group.share.max.share.sessions", ">=", "group.share.max.size")
     _check_lists(config)
-
-
-def _bounded() -> Iterator[tuple[str, str]]:
-    for family in ("consumer", "share"):
-        for suffix in _RANGES:
-            yield family, suffix
-    for suffix in _SHARE_RANGES:
-        yield "share", suffix
 
 
 _WORDS = {

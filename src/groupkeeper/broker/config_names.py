@@ -17,9 +17,9 @@ _SINGLE = frozenset(
     delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests group.share.persister.class.name
     initial.broker.registration.timeout.ms leader.imbalance.check.interval.seconds
-    leader.imbalance.per.broker.percentage max.incremental.fetch.session.cache.slots
+    leader.imbalance.per.broker.percentage
     num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
-    num.replica.fetchers principal.builder.class process.roles producer.id.expiration.check.interval.ms
+    num.replica.fetchers principal.builder.class process.roles
     producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests request.timeout.ms
     security.inter.broker.protocol security.providers server.max.startup.time.ms
     share.fetch.purgatory.purge.interval.requests super.users unclean.leader.election.interval.ms

@@ -52,6 +52,9 @@ class Connection(asyncio.BufferedProtocol):
         self._waker: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._at_end = False
+        self._muted_until = 0.0
+        self._active_at = self._loop.time()
+        self._is_serving = False
         self._end_timer: asyncio.TimerHandle | None = None
 
     # ------------------------------------------------------------------ what the event loop calls
@@ -76,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._server.receive_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._active_at = self._loop.time()
         try:
             self._cut(bytes(self._server.receive_buffer[:nbytes]))
         except CloseConnection as reason:
@@ -168,9 +172,13 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while True:
                 while self._frames:
+                    self._is_serving = True
                     answer = await self._server.answer(self, self._next_frame())
+                    self._is_serving = False
                     if answer is not None:
                         self._send(answer)
+                    if self._muted_until:
+                        await self._rest()
                     if self._writable is not None:
                         await self._writable
                     elif not self._out:
@@ -187,6 +195,15 @@ class Connection(asyncio.BufferedProtocol):
             # However serving ends: a connection that nobody serves must not stay open.
             transport.close()
 
+    def mute(self, seconds: float) -> None:
+        """What is asked from now on is served after so long; the request that is being served is answered at once."""
+        self._muted_until = self._loop.time() + seconds
+
+    async def _rest(self) -> None:
+        self._flush()
+        until, self._muted_until = self._muted_until, 0.0
+        await asyncio.sleep(until - self._loop.time())
+
     def _wake(self) -> None:
         if self._waker is not None and not self._waker.done():
             self._waker.set_result(None)
@@ -202,6 +219,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         out = self._out
+        self._active_at = self._loop.time()
         if out and self._transport is not None and not self._transport.is_closing():
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         out.clear()
@@ -212,6 +230,11 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()  # once what was already answered has been written
+
+    def close_if_idle(self, since: float) -> None:
+        """Closes the connection if nothing came or went since that time of the loop, and nobody waits for an answer."""
+        if self._active_at <= since and not self._is_serving and self._transport is not None:
+            self._transport.close()
 
     async def stop(self) -> None:
         """Closes at once and waits until nothing of this connection runs any more."""

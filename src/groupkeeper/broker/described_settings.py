@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from groupkeeper.broker.config import Config
+from groupkeeper.broker.dynamic_config import ALL_BROKERS, is_dynamic
+from groupkeeper.broker.group_config import GroupConfig
 from groupkeeper.broker.topic_config import SYNONYM_BY_SETTING, TopicConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 TOPIC_SOURCE = 1
+DYNAMIC_BROKER_SOURCE = 2
+DYNAMIC_DEFAULT_SOURCE = 3
 STATIC_BROKER_SOURCE = 4
 DEFAULT_SOURCE = 5
+GROUP_SOURCE = 8
 
 _OTHER_SYNONYMS = {
     "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
@@ -21,18 +26,7 @@ _OTHER_SYNONYMS = {
     "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
-_GROUP_SETTINGS = (
-    "consumer.session.timeout.ms",
-    "consumer.heartbeat.interval.ms",
-    "consumer.assignment.interval.ms",
-    "share.session.timeout.ms",
-    "share.heartbeat.interval.ms",
-    "share.assignment.interval.ms",
-    "share.record.lock.duration.ms",
-    "share.delivery.count.limit",
-    "share.partition.max.record.locks",
-)
-"""Settings a group can have of its own (GF-02); the default is the broker's `group.` setting."""
+_SYNONYMS_OF_BROKER = {names[0]: names for names in _OTHER_SYNONYMS.values()}
 
 
 class DescribedSetting(NamedTuple):
@@ -51,9 +45,11 @@ def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSet
     """Every setting of a topic."""
     for setting in TopicConfig.settings():
         value = setting.format(getattr(config, setting.attribute))
+        if value is None:
+            continue  # one of Kafka's internal settings, told only where it is given
         names = _synonyms_of(setting.name)
-        synonyms = [one for name in names for one in _given_value(name, broker)]
-        synonyms += [one for name in names[:1] for one in _default_value(name)]
+        synonyms = [one for name in names for one in _given_values(name, broker)]
+        synonyms += _default_of(names)
         if setting.name in config.overrides:
             synonyms.insert(0, (setting.name, value, TOPIC_SOURCE))
         source = source_of(setting.name, config, broker)
@@ -61,34 +57,59 @@ def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSet
 
 
 def describe_broker(config: Config) -> Iterator[DescribedSetting]:
-    """Every setting of the broker; none can be changed while it runs."""
+    """Every setting of the broker."""
     for setting in Config.settings():
         value = setting.format(getattr(config, setting.attribute))
-        source = STATIC_BROKER_SOURCE if setting.name in config.given else DEFAULT_SOURCE
-        synonyms = (*_given_value(setting.name, config), *_default_value(setting.name))
-        yield DescribedSetting(setting.name, value, source, setting.type, setting.doc, True, synonyms)
+        names = _SYNONYMS_OF_BROKER.get(setting.name, (setting.name,))
+        synonyms = (*(one for name in names for one in _given_values(name, config)), *_default_of(names))
+        source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
+        yield DescribedSetting(
+            setting.name, value, source, setting.type, setting.doc, not is_dynamic(setting.name), synonyms
+        )
 
 
-def describe_group(broker: Config) -> Iterator[DescribedSetting]:
-    """Every setting of a group; groups have no settings of their own yet."""
-    for name in _GROUP_SETTINGS:
-        setting = Config.setting(f"group.{name}")
-        assert setting is not None
-        value = setting.format(getattr(broker, setting.attribute))
-        synonyms = (*_given_value(setting.name, broker), *_default_value(setting.name))
-        yield DescribedSetting(name, value, synonyms[0][2], setting.type, setting.doc, False, synonyms)
+def describe_all_brokers(config: Config) -> Iterator[DescribedSetting]:
+    """The settings that were given to all brokers while they ran."""
+    for name in config.changed.get(ALL_BROKERS, {}):
+        setting = Config.setting(name)
+        synonyms = tuple(one for one in _given_values(name, config) if one[2] == DYNAMIC_DEFAULT_SOURCE)
+        type_name, doc = ("string", "") if setting is None else (setting.type, setting.doc)
+        yield DescribedSetting(name, synonyms[0][1], DYNAMIC_DEFAULT_SOURCE, type_name, doc, False, synonyms)
 
 
-def _given_value(name: str, config: Config) -> Iterator[tuple[str, str | None, int]]:
+def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSetting]:
+    """Every setting of a group; where the group's own breaks a bound that was narrowed later, what was given."""
+    for setting in GroupConfig.settings():
+        name = f"group.{setting.name}"
+        synonyms = [*_given_values(name, broker), *_default_of((name,))]
+        if not synonyms:
+            synonyms = [(setting.name, setting.format(setting.default), DEFAULT_SOURCE)]
+        if setting.name in config.overrides:
+            synonyms.insert(
+                0, (setting.name, setting.format(setting.parse(config.overrides[setting.name])), GROUP_SOURCE)
+            )
+        _, value, source = synonyms[0]
+        yield DescribedSetting(setting.name, value, source, setting.type, setting.doc, False, tuple(synonyms))
+
+
+def _given_values(name: str, config: Config) -> Iterator[tuple[str, str | None, int]]:
+    """What was given for a setting of the broker, that in force first."""
     setting = Config.setting(name)
-    if setting is not None and name in config.given:
-        yield name, setting.format(getattr(config, setting.attribute)), STATIC_BROKER_SOURCE
+    for source, given in (
+        (DYNAMIC_BROKER_SOURCE, config.changed.get(str(config.node_id), {})),
+        (DYNAMIC_DEFAULT_SOURCE, config.changed.get(ALL_BROKERS, {})),
+        (STATIC_BROKER_SOURCE, config.given),
+    ):
+        if name in given:
+            yield name, given[name] if setting is None else setting.format(setting.parse(given[name])), source
 
 
-def _default_value(name: str) -> Iterator[tuple[str, str | None, int]]:
-    setting = Config.setting(name)
-    if setting is not None and setting.default is not None:
-        yield name, setting.format(setting.default), DEFAULT_SOURCE
+def _default_of(names: Sequence[str]) -> list[tuple[str, str | None, int]]:
+    """The default of the first of these settings of the broker that has one; one or none."""
+    for setting in map(Config.setting, names):
+        if setting is not None and setting.default is not None:
+            return [(setting.name, setting.format(setting.default), DEFAULT_SOURCE)]
+    return []
 
 
 def _synonyms_of(name: str) -> tuple[str, ...]:
@@ -102,6 +123,5 @@ def source_of(name: str, config: TopicConfig, broker: Config) -> int:
     """Code of where a topic setting's value comes from: the topic, the broker's configuration, or the default."""
     if name in config.overrides:
         return TOPIC_SOURCE
-    if any(synonym in broker.given for synonym in _synonyms_of(name)):
-        return STATIC_BROKER_SOURCE
-    return DEFAULT_SOURCE
+    given = (source for synonym in _synonyms_of(name) for _, _, source in _given_values(synonym, broker))
+    return next(given, DEFAULT_SOURCE)

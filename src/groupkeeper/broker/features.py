@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis import TABLE
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.config import Config
 
 _METADATA_VERSION = 30
-_CONSUMER_GROUP_HEARTBEAT = 68
-_SHARE_GROUP_HEARTBEAT = 76
-_ADD_PARTITIONS_TO_TXN = 24
-
-_NEEDED_API = {
-    "group.version": _CONSUMER_GROUP_HEARTBEAT,
-    "share.version": _SHARE_GROUP_HEARTBEAT,
-    "transaction.version": _ADD_PARTITIONS_TO_TXN,
-}
+_KRAFT = "kraft.version"
 
 
-def supported_features() -> list[tuple[str, int, int]]:
-    """Name, lowest and highest level of each feature whose APIs are served."""
-    known = [
+def supported_features(config: Config) -> list[tuple[str, int, int]]:
+    """Name, lowest and highest level of each feature that Kafka has.
+
+    There is nothing behind some of them here: one replica is always eligible, and nobody votes.
+    """
+    metadata_version = _METADATA_VERSION + config.unstable_feature_versions_enable
+    return [
         ("group.version", 0, 1),
-        ("metadata.version", 7, _METADATA_VERSION),
+        (_KRAFT, 0, 1),
+        ("metadata.version", 7, metadata_version),
         ("share.version", 0, 1),
+        ("streams.version", 0, 1),
         ("transaction.version", 0, 2),
+        ("eligible.leader.replicas.version", 0, 1),
     ]
-    return [feature for feature in known if feature[0] not in _NEEDED_API or _NEEDED_API[feature[0]] in TABLE]
 
 
 def finalized_features(config: Config) -> dict[str, int]:
     """The level of each feature that is on: the highest, unless a `feature.<name>` key says otherwise."""
-    levels = {name: config.features.get(name, highest) for name, _, highest in supported_features()}
+    levels = {
+        name: config.features.get(name, 0 if name == _KRAFT else highest)
+        for name, _, highest in supported_features(config)
+    }
     return {name: level for name, level in levels.items() if level > 0}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logging import getLogger
 from typing import NamedTuple
 
 from groupkeeper.broker.settings import InvalidSetting
@@ -9,6 +10,8 @@ from groupkeeper.broker.settings import InvalidSetting
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.config import Config
+
+_log = getLogger("groupkeeper.broker")
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -64,12 +67,12 @@ def listeners_of(config: Config) -> list[Listener]:
 
 def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
     """What clients of each listener are told. `bound` has the listeners with their real ports, by name."""
-    advertised = {name: _reachable(listener, node_id) for name, listener in bound.items()}
+    advertised = {}
     for text in config.advertised_listeners:
         given = parse_listener(text, "advertised.listeners")
         if given.name in bound:
             advertised[given.name] = Endpoint(node_id, given.host, given.port or bound[given.name].port)
-    return advertised
+    return {name: advertised.get(name) or _reachable(listener, node_id) for name, listener in bound.items()}
 
 
 def _reachable(listener: Listener, node_id: int) -> Endpoint:
@@ -78,6 +81,11 @@ def _reachable(listener: Listener, node_id: int) -> Endpoint:
         from socket import getfqdn
 
         host = getfqdn()
+        _log.warning(
+            "listener %s is on every address and advertised.listeners has no other: clients are told to come to %s",
+            listener.name,
+            host,
+        )
     return Endpoint(node_id, host, listener.port)
 
 

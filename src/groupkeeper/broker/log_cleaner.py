@@ -74,13 +74,23 @@ class LogCleaner:
     async def _work(self) -> None:
         config = self._broker.config
         retention_ms = self._broker.now_ms() + config.log_initial_task_delay_ms
+        expiration_ms = self._broker.now_ms()
         while True:
-            pause_ms = max(min(config.log_cleaner_backoff_ms, config.log_retention_check_interval_ms), _LEAST_PAUSE_MS)
+            often_ms = (
+                config.log_cleaner_backoff_ms,
+                config.log_retention_check_interval_ms,
+                config.producer_id_expiration_check_interval_ms,
+            )
+            pause_ms = max(min(often_ms), _LEAST_PAUSE_MS)
             await asyncio.sleep(pause_ms / 1000)
             now_ms = self._broker.now_ms()
             if now_ms >= retention_ms:
                 retention_ms = now_ms + config.log_retention_check_interval_ms
                 await self.delete_old(now_ms)
+            if now_ms >= expiration_ms:
+                expiration_ms = now_ms + config.producer_id_expiration_check_interval_ms
+                async for log in self._logs():
+                    log.producers.expire(now_ms)
             if config.log_cleaner_enable:
                 await self.compact(now_ms)
             await self._remove_retired(now_ms)

@@ -94,14 +94,15 @@ class Producers:
 
     Attributes:
         aborted: aborted transactions, in the order of their markers.
+        expiration_ms: how long an idle producer is remembered.
     """
 
-    __slots__ = ("_expected", "_expiration_ms", "_open_starts", "_producer_by_id", "aborted", "where")
+    __slots__ = ("_expected", "_open_starts", "_producer_by_id", "aborted", "expiration_ms", "where")
 
     def __init__(self, where: str, expiration_ms: int) -> None:
         self.where = where
         self.aborted: list[Aborted] = []
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
         self._producer_by_id: dict[int, Producer] = {}
         # Start offset → producer id of open transactions; offsets only grow, so the first entry is the earliest.
         self._open_starts: dict[int, int] = {}
@@ -225,7 +226,7 @@ class Producers:
         producer = self._producer_by_id.pop(header.producer_id, None)
         if producer is None:
             self._expected.pop(header.producer_id, None)
-            self._expire(seen_ms)
+            self.expire(seen_ms)
             producer = Producer(header.producer_epoch)
         elif producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
@@ -263,10 +264,13 @@ class Producers:
             stable = header.next_offset if first_open is None else first_open
             self.aborted.append(Aborted(header.producer_id, start, header.base_offset, stable))
 
-    def _expire(self, now_ms: int) -> None:
-        while self._producer_by_id:
-            oldest = next(iter(self._producer_by_id))
-            producer = self._producer_by_id[oldest]
-            if producer.transaction_start is not None or producer.seen_ms + self._expiration_ms > now_ms:
-                return
-            del self._producer_by_id[oldest]
+    def expire(self, now_ms: int) -> None:
+        """Forgets producers that were idle for too long and have no transaction open."""
+        expired = []
+        for producer_id, producer in self._producer_by_id.items():
+            if producer.seen_ms + self.expiration_ms > now_ms:
+                break  # so are all behind it
+            if producer.transaction_start is None:
+                expired.append(producer_id)
+        for producer_id in expired:
+            del self._producer_by_id[producer_id]

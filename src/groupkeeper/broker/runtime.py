@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.group_config import GroupConfig
+from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.broker.runtime_shard import Shard
 from groupkeeper.broker.runtime_topics import TopicsWatch, regex_trouble
 from groupkeeper.broker.storage_directory import random_uuid
+from groupkeeper.broker.topic_config import segment_size
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.result import Meter
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.settings import Settings, SettingsChange
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
@@ -41,16 +44,19 @@ class GroupRuntime:
 
     Attributes:
         settings: what the coordinators decide by.
-        marks: counts of K496-60 since the start, over all partitions.
+        meters: what all partitions record.
+        refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
     """
 
     def __init__(self, broker: Broker) -> None:
-        self.marks = dict.fromkeys(Meter, 0)
+        self.meters = GroupMeters()
         self._broker = broker
         self.settings = coordinator_settings(broker.config)
+        self.refused_by_absence: dict[int, int] = {}
         self._shards: list[Shard] = []
         self._loading: set[asyncio.Task[None]] = set()
         self._topics = TopicsWatch(broker.topics, broker.now_ms)
+        self._settings_by_group: dict[str, Settings] = {}
 
     async def start(self) -> None:
         """Loads what the log holds. A long log goes on loading in the background; its groups answer 14 meanwhile."""
@@ -58,6 +64,9 @@ class GroupRuntime:
         topics.on_created(self._topic_created)
         topics.on_changed(self._topic_changed)
         topics.on_deleted(self._topic_deleted)
+        configs = self._broker.group_configs
+        self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
+        configs.on_changed(self._see_group_config)
         topic = topics.get(OFFSETS_TOPIC)
         if topic is not None:
             self._start_shards(topic)
@@ -88,7 +97,7 @@ class GroupRuntime:
             {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
+                **segment_size(config.offsets_topic_segment_bytes),
             },
         )
         return False
@@ -114,6 +123,8 @@ class GroupRuntime:
         """The answer of a group's coordinator; coordinator errors are answers too."""
         try:
             shard = self.shard_of(group_id)
+            if shard.has_resigned:
+                self.refused_by_absence[self.partition_of(group_id)] += 1
         except KafkaError as error:
             return refuse(request, error)
         shard.see_topics(self._topics.image)
@@ -159,18 +170,50 @@ class GroupRuntime:
         for shard in self._shards:
             shard.remove_topics({topic.name: topic.topic_id})
 
+    def resign(self, partition: int) -> None:
+        """Stops coordinating the groups of a partition (GP-05)."""
+        self.refused_by_absence[partition] = 0
+        self._shards[partition].resign()
+
+    def elect(self, partition: int) -> None:
+        """Coordinates the groups of a partition that resigned, as its log has them (GP-03)."""
+        topic = self._broker.topics.get(OFFSETS_TOPIC)
+        if topic is not None and partition < len(self._shards) and self._shards[partition].has_resigned:
+            self._shards[partition] = self._start_shard(topic.partitions[partition])
+
     def _start_shards(self, topic: Topic) -> None:
-        codec = self._broker.config.offsets_topic_compression_codec
         for log in topic.partitions:
-            shard = Shard(log, self.settings, self._broker.now_ms, self.marks, codec)
-            shard.see_topics(self._topics.image)
-            self._shards.append(shard)
-            if log.log_end_offset == log.log_start_offset:
-                shard.begin()
-                continue
-            task = asyncio.get_running_loop().create_task(shard.load())
-            self._loading.add(task)
-            task.add_done_callback(self._loading.discard)
+            self._shards.append(self._start_shard(log))
+
+    def _start_shard(self, log: PartitionLog) -> Shard:
+        codec = self._broker.config.offsets_topic_compression_codec
+        do_share_work = self._broker.share_states.perform
+        shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, do_share_work)
+        shard.see_topics(self._topics.image)
+        shard.coordinator.apply(SettingsChange(self._settings_by_group))
+        if log.log_end_offset == log.log_start_offset:
+            shard.begin()
+            return shard
+        task = asyncio.get_running_loop().create_task(shard.load())
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+        return shard
+
+    def take_settings(self) -> None:
+        """The broker's settings changed."""
+        self.settings = coordinator_settings(self._broker.config)
+        configs = self._broker.group_configs
+        self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
+        for shard in self._shards:
+            shard.coordinator.apply(SettingsChange(self._settings_by_group, self.settings))
+
+    def _see_group_config(self, group_id: str) -> None:
+        others = {one: settings for one, settings in self._settings_by_group.items() if one != group_id}
+        config = self._broker.group_configs.of(group_id)
+        own = {group_id: group_settings(self.settings, config)} if config.overrides else {}
+        self._settings_by_group = {**others, **own}
+        for shard in self._shards:
+            shard.coordinator.apply(SettingsChange(self._settings_by_group))
 
     def _unload(self) -> None:
         shards, self._shards = self._shards, []
@@ -195,7 +238,25 @@ def coordinator_settings(config: Config) -> Settings:
         group_consumer_assignors=tuple(config.group_consumer_assignors),
         group_consumer_migration_policy=config.group_consumer_migration_policy.lower(),
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
+        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
+        group_share_max_size=config.group_share_max_size,
+        group_share_assignors=tuple(config.group_share_assignors),
+        group_share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
+        group_streams_session_timeout_ms=config.group_streams_session_timeout_ms,
+        group_streams_heartbeat_interval_ms=config.group_streams_heartbeat_interval_ms,
+        group_streams_assignment_interval_ms=config.group_streams_assignment_interval_ms,
+        group_streams_initial_rebalance_delay_ms=config.group_streams_initial_rebalance_delay_ms,
+        group_streams_max_size=config.group_streams_max_size,
+        group_streams_num_standby_replicas=config.group_streams_num_standby_replicas,
     )
+
+
+def group_settings(settings: Settings, config: GroupConfig) -> Settings:
+    """Settings in which those that the group may have of its own are the group's."""
+    own = {f"group_{setting.attribute}": getattr(config, setting.attribute) for setting in GroupConfig.settings()}
+    return replace(settings, **{name: value for name, value in own.items() if hasattr(settings, name)})
 
 
 def _fresh_id(request: Message) -> str:

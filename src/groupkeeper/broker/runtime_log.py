@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _RECORDS_PER_BATCH = 5_000
 _MAPPED: dict[type[KafkaError], type[KafkaError]] = {
     NetworkException: CoordinatorLoadInProgress,
@@ -75,7 +75,7 @@ def append_records(
     producer_id, producer_epoch = transaction or (-1, -1)
     batch = write_batch(
         [LogRecord(*encode_record(record), (), now_ms) for record in records],
-        compression=_CODECS[codec],
+        compression=CODECS[codec],
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         is_transactional=transaction is not None,

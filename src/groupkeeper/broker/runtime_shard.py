@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from logging import getLogger
+from time import perf_counter_ns
 
 from groupkeeper.broker.runtime_log import append_records, batches_of, load_records, map_log_error
 from groupkeeper.broker.runtime_timers import TimerTable
 from groupkeeper.broker.runtime_topics import match_topics
+from groupkeeper.coordinator.classic_group import ClassicGroup
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.result import PARKED, Call
-from groupkeeper.coordinator.timers import Arm
+from groupkeeper.coordinator.result import PARKED, Call, RegexLookup, Released
+from groupkeeper.coordinator.share_group import ShareGroup
+from groupkeeper.coordinator.streams_group import StreamsGroup
+from groupkeeper.coordinator.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.topics_image import TopicsChange
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from groupkeeper.broker.meters import GroupMeters
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.transaction_marker import Marker
-    from groupkeeper.coordinator.result import Meter, RegexLookup, Result
+    from groupkeeper.coordinator.result import Result
     from groupkeeper.coordinator.settings import Settings
+    from groupkeeper.coordinator.share_work import ShareErrors, ShareWork
+    from groupkeeper.coordinator.streams_topology import MissingTopic
     from groupkeeper.coordinator.timers import TimerKey
     from groupkeeper.coordinator.topics_image import TopicsImage
     from groupkeeper.protocol.primitives import Message
@@ -43,21 +50,33 @@ class Shard:
         coordinator: the state machine.
         is_loading: whether the log is still being replayed.
         failure: None, or why the partition couldn't be loaded; it answers NOT_COORDINATOR then.
+        has_resigned: whether it was told to, and nobody coordinates the partition until another one does.
     """
 
     def __init__(
-        self, log: PartitionLog, settings: Settings, now_ms: Callable[[], int], marks: dict[Meter, int], codec: int = 0
+        self,
+        log: PartitionLog,
+        settings: Settings,
+        now_ms: Callable[[], int],
+        meters: GroupMeters,
+        codec: int = 0,
+        do_share_work: Callable[[ShareWork], Awaitable[ShareErrors]] | None = None,
     ) -> None:
+        """`do_share_work` brings work to the share coordinator, and tells what of it failed; None without one."""
         self.coordinator = Coordinator(settings)
         self.is_loading = True
         self.failure: str | None = None
+        self.has_resigned = False
         self._log = log
         self._codec = codec
         self._now_ms = now_ms
-        self._marks = marks
+        self._meters = meters
+        self._do_share_work = do_share_work
+        self._share_work: dict[asyncio.Task[None], ShareWork] = {}
         self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
         self._parked: dict[int, asyncio.Future[Message]] = {}
         self._last_call_id = 0
+        self._removed_while_loading: list[Mapping[str, bytes]] = []
 
     @property
     def parked_count(self) -> int:
@@ -66,6 +85,7 @@ class Shard:
 
     async def load(self) -> None:
         """Replays the log, then starts the timers (GP-03, GP-04)."""
+        began_ns = perf_counter_ns()
         try:
             since_turn = 0
             for count in load_records(self._log, self.coordinator):
@@ -77,6 +97,7 @@ class Shard:
             self.failure = str(error)
             _log.error("%r: cannot load its groups: %s", self._log, error)
         if self.failure is None:
+            self._meters.loaded(began_ns)
             self.begin()
 
     def begin(self) -> None:
@@ -85,6 +106,9 @@ class Shard:
         now_ms = self._now_ms()
         for result in self.coordinator.resume(now_ms):
             self._settle(result, None, now_ms)
+        removed, self._removed_while_loading = self._removed_while_loading, []
+        for topic_ids in removed:
+            self.remove_topics(topic_ids)
 
     def require_active(self) -> None:
         """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
@@ -116,11 +140,14 @@ class Shard:
             return refuse(request, error)
         self._last_call_id += 1
         call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
+        began_ns = perf_counter_ns()
         now_ms = self._now_ms()
         result = self.coordinator.handle(call, now_ms)
         response = self._settle(result, call, now_ms)
+        self._meters.worked(began_ns)
         for lookup in result.lookups:
-            asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
+            if isinstance(lookup, RegexLookup):
+                asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
         if response is not None:
             return response
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -137,9 +164,24 @@ class Shard:
         matched = match_topics(lookup.regexes, self.coordinator.state.topics.topics, may_describe)
         self._settle(self.coordinator.regexes_resolved(lookup.group_id, matched, now_ms), lookup, now_ms)
 
+    def _begin_share_work(self, work: ShareWork) -> None:
+        task = asyncio.get_running_loop().create_task(self._finish_share_work(work))
+        self._share_work[task] = work
+        task.add_done_callback(self._share_work.pop)
+
+    async def _finish_share_work(self, work: ShareWork) -> None:
+        assert self._do_share_work is not None
+        errors = await self._do_share_work(work)
+        if self.failure is None:
+            self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
+
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Topics were deleted, by name with their id: drops their offsets (GO-76)."""
-        if not self.is_loading and self.failure is None:
+        """Topics were deleted, by name with their id: drops their offsets (GO-76), after a load that is under way."""
+        if self.failure is not None:
+            return
+        if self.is_loading:
+            self._removed_while_loading.append(topic_ids)
+        else:
             self._settle(self.coordinator.remove_topics(topic_ids), None, self._now_ms())
 
     def end_transaction(self, marker: Marker, now_ms: int) -> None:
@@ -152,17 +194,54 @@ class Shard:
         """Stops: timers end, parked calls are answered NOT_COORDINATOR (GP-05)."""
         self.failure = "unloaded"
         self._timers.clear()
-        self._release(self.coordinator.unload())
+        self._release(self.coordinator.unload().released)
+        for task, work in self._share_work.items():
+            task.cancel()
+            if work.call is not None:
+                self._release((Released(work.call.call_id, refuse(work.call.request, NotCoordinator())),))
+
+    def resign(self) -> None:
+        """Stops as when another broker becomes the coordinator."""
+        self.unload()
+        self.has_resigned = True
+
+    def members_of(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
+        """Instance and client id by member id; None when there is no such group. Raises `KafkaError`."""
+        self.require_active()
+        group = self.coordinator.state.groups.get(group_id)
+        if group is None:
+            return None
+        if isinstance(group, ShareGroup):
+            return {one.member_id: (None, one.client_id) for one in group.members.values()}
+        members = group.roster.members if isinstance(group, ClassicGroup) else group.members
+        return {one.member_id: (one.instance_id, one.client_id) for one in members.values()}
+
+    def missing_topics_of(self, group_id: str) -> Sequence[MissingTopic]:
+        """The internal topics that a streams group was last found to lack."""
+        group = self.coordinator.state.groups.get(group_id)
+        configured = group.soft.configured if isinstance(group, StreamsGroup) else None
+        return () if configured is None else configured.missing
+
+    def expire_session(self, group_id: str, member_id: str) -> None:
+        """Lets a member's session run out at once; nothing happens when it has none."""
+        for session in (MemberSession, ConsumerSession, ShareSession, StreamsSession):
+            self._timers.expire(session(group_id, member_id))
 
     def _expire(self, timer: TimerKey) -> None:
+        began_ns = perf_counter_ns()
         now_ms = self._now_ms()
         self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
+        self._meters.worked(began_ns)
 
-    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | None, now_ms: int) -> Message | None:
+    def _settle(
+        self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None, now_ms: int
+    ) -> Message | None:
         """Makes a result happen; returns the answer for its caller, None when it is parked or nobody asked."""
         try:
             for batch in batches_of(result):
+                began_ns = perf_counter_ns()
                 first_offset = append_records(self._log, batch, now_ms, self._codec, result.transaction)
+                self._meters.flushed(began_ns)
                 producer_id = -1 if result.transaction is None else result.transaction.producer_id
                 for offset, record in enumerate(batch, first_offset):
                     self.coordinator.replay(record, offset, producer_id)
@@ -177,13 +256,18 @@ class Shard:
                 self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
             else:
                 self._timers.disarm(timer.timer)
-        for meter, count in result.marks:
-            self._marks[meter] += count
-        self._release(result)
+        if result.marks:
+            now_ns = perf_counter_ns()
+            for meter, count in result.marks:
+                self._meters.marks[meter].record(count, now_ns)
+        for lookup in result.lookups:
+            if not isinstance(lookup, RegexLookup):
+                self._begin_share_work(lookup)
+        self._release(result.released)
         return None if result.response is PARKED else result.response
 
-    def _release(self, result: Result) -> None:
-        for released in result.released:
+    def _release(self, answers: Iterable[Released]) -> None:
+        for released in answers:
             answer = self._parked.get(released.call_id)
             if answer is not None and not answer.done():
                 answer.set_result(released.response)

@@ -52,6 +52,11 @@ class TimerTable:
         """Forgets a deadline if there is one."""
         self._deadline_by_timer.pop(timer, None)
 
+    def expire(self, timer: TimerKey) -> None:
+        """Lets a deadline pass at once if there is one."""
+        if self._deadline_by_timer.pop(timer, None) is not None:
+            self._on_expired(timer)
+
     def clear(self) -> None:
         """Forgets everything."""
         self._deadline_by_timer.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import partial
 from logging import getLogger
 
 from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
@@ -42,19 +43,34 @@ class Server:
         self.max_request_bytes = broker.config.socket_request_max_bytes
         self._broker = broker
         self._servers: list[asyncio.Server] = []
+        self._bound: list[tuple[str, socket.socket]] = []
+        self._idle_sweep: asyncio.TimerHandle | None = None
 
-    async def listen(self, listener: Listener) -> int:
-        """Opens a listener and returns its port (the one that was taken when 0 was asked for). Raises OSError."""
-        loop = asyncio.get_running_loop()
-        sockets = _bind(listener.host, listener.port, self._broker.config.socket_listen_backlog_size)
-        for opened in sockets:
-            self._servers.append(await loop.create_server(lambda: Connection(self, listener.name), sock=opened))
+    def bind(self, listener: Listener) -> int:
+        """Takes a listener's addresses and returns its port (the one that was taken when 0 was asked for).
+
+        Nobody can connect before `listen`. Raises OSError.
+        """
+        sockets = _bind(listener.host, listener.port)
+        self._bound += [(listener.name, one) for one in sockets]
         port: int = sockets[0].getsockname()[1]
         return port
+
+    async def listen(self) -> None:
+        """Accepts connections on all that is bound. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        config = self._broker.config
+        for name, one in self._bound:
+            accept = partial(Connection, self, name)
+            self._servers.append(await loop.create_server(accept, sock=one, backlog=config.socket_listen_backlog_size))
+        if config.connections_max_idle_ms >= 0:
+            self._sweep_idle(config.connections_max_idle_ms / 1000)
 
     async def close(self) -> None:
         """Stops listening and closes every connection."""
         self.is_closing = True
+        if self._idle_sweep is not None:
+            self._idle_sweep.cancel()
         for server in self._servers:
             server.close()
         for connection in tuple(self.connections):
@@ -62,6 +78,16 @@ class Server:
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
+        for _, one in self._bound:
+            one.close()
+        self._bound.clear()
+
+    def _sweep_idle(self, max_idle_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        since = loop.time() - max_idle_s
+        for connection in tuple(self.connections):
+            connection.close_if_idle(since)
+        self._idle_sweep = loop.call_later(max(max_idle_s / 10, 0.01), self._sweep_idle, max_idle_s)
 
     async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
@@ -87,12 +113,18 @@ class Server:
             listener=connection.listener,
             received_ms=self._broker.now_ms(),
         )
-        return await self._respond(api, call)
+        return await self._respond(api, call, connection)
 
-    async def _respond(self, api: Api, call: Call) -> bytes | None:
+    async def _respond(self, api: Api, call: Call, connection: Connection) -> bytes | None:
+        faults = self._broker.active_faults
         try:
-            response = await api.handle(self._broker, call)
+            if faults is None:
+                response = await api.handle(self._broker, call)
+            else:
+                response = await faults.handle(api, call, connection)
             return None if response is None else encode_response(call.correlation_id, response, call.api_version)
+        except CloseConnection:
+            raise
         except KafkaError as error:
             refusal = _refusal(api, call, error)
         except Exception:
@@ -122,8 +154,8 @@ def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:
     return response
 
 
-def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Listening sockets for every address of a host; all get the same port."""
+def _bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address of a host; all get the same port."""
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     opened: list[socket.socket] = []
     try:
@@ -146,7 +178,6 @@ def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
                 opened.remove(one)
                 one.close()
                 continue
-            one.listen(backlog)
             one.setblocking(False)
     except BaseException:
         for one in opened:

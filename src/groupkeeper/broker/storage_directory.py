@@ -6,8 +6,8 @@ import fcntl
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from groupkeeper.broker.properties import parse_properties
 from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.java_properties import parse_properties
 
 META_FILE = "meta.properties"
 PRODUCER_ID_BLOCK = 1000

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.settings import LONG_MAX, InvalidSetting, SettingsTable, flag, long, names, real, text, whole
+from groupkeeper.broker.settings import (
+    LONG_MAX,
+    InvalidSetting,
+    Setting,
+    SettingsTable,
+    flag,
+    long,
+    names,
+    real,
+    text,
+    whole,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +48,9 @@ class TopicConfig(SettingsTable):
     flush_ms = long(LONG_MAX, low=0, doc="Accepted for compatibility; the operating system writes back.")
     follower_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
     index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.")
+    internal_segment_bytes = Setting[int | None](
+        "int", None, int, "Instead of `segment.bytes`, and without its lower bound; for tests.", low=1
+    )
     leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
     local_retention_bytes = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
     local_retention_ms = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
@@ -74,8 +88,20 @@ class TopicConfig(SettingsTable):
         self.assign(overrides)
 
     @property
+    def roll_bytes(self) -> int:
+        """Size at which a new segment file is begun."""
+        return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
+
+    @property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
+
+
+def segment_size(size: int) -> dict[str, str]:
+    """The setting that gives a topic segments of a size, be it smaller than topics may have otherwise."""
+    least = TopicConfig.segment_bytes.low
+    name = "segment.bytes" if least is None or size >= least else "internal.segment.bytes"
+    return {name: str(size)}
 
 
 SYNONYM_BY_SETTING = {

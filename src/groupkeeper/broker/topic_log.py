@@ -11,6 +11,7 @@ from asyncio import get_running_loop
 from bisect import bisect_right
 from contextlib import contextmanager
 from logging import getLogger
+from zlib import crc32
 
 from groupkeeper.broker.producers import Producers
 from groupkeeper.broker.sealed_segments import load_sealed, save_producers, seal
@@ -217,12 +218,13 @@ class PartitionLog:
         config = self.config
         if active.size == 0:
             return False
-        if (
-            active.size + length > config.segment_bytes
-            or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
-        ):
+        if active.size + length > config.roll_bytes or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET:
             return True
         longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+        if config.segment_jitter_ms:
+            # The same for a segment each time, and another one for each segment, as when Kafka draws it.
+            seed = crc32(f"{self.topic_id.hex()}-{self.index}-{active.base_offset}".encode())
+            longest_ms -= seed % min(config.segment_jitter_ms, config.segment_ms)
         return active.first_timestamp >= 0 and header.max_timestamp - active.first_timestamp > longest_ms
 
     def roll(self) -> None:
@@ -287,8 +289,9 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
         """Batches from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off, as Kafka does.
 
-        With `at_least_one` the first batch is whole however large it is. Nothing at or behind `end_offset` (default:
-        the high watermark) is returned. Raises `OffsetOutOfRange`, `KafkaStorageError`.
+        The first batch is whole: with `at_least_one` however large it is, otherwise there is nothing when it is larger.
+        Nothing at or behind `end_offset` (default: the high watermark) is returned. Raises `OffsetOutOfRange`,
+        `KafkaStorageError`.
         """
         with self._readable():
             return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
@@ -306,8 +309,8 @@ class PartitionLog:
             if end_offset is not None and end_offset < self.log_end_offset:
                 end = segment.position_of(end_offset)
             found = segment.read_at(position, min(max_bytes, end - position))
-            if at_least_one and not parts and position < end and (len(found) < 12 or len(found) < _batch_length(found)):
-                return segment.batch_at(position)
+            if not parts and position < end and (len(found) < 12 or len(found) < _batch_length(found)):
+                return segment.batch_at(position) if at_least_one else b""
             if found:
                 parts.append(found)
                 max_bytes -= len(found)

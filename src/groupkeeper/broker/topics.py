@@ -6,13 +6,13 @@ compactly when the broker starts. A partition's directory is made by its first a
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import time
 from logging import getLogger
 
+from groupkeeper.broker.journal import Journal
 from groupkeeper.broker.offset_checkpoint import read_checkpoint, write_checkpoint
 from groupkeeper.broker.sealed_segments import sync
 from groupkeeper.broker.storage_directory import random_uuid, replace_file
@@ -22,14 +22,13 @@ from groupkeeper.broker.topic_names import require_valid_name
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidTopicException,
-    KafkaStorageError,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from groupkeeper.broker.config import Config
@@ -92,7 +91,7 @@ class Topics:
         self._plain = TopicConfig({}, config)
         self._deleted_ms: dict[str, int] = {}
         self._dropped_ids: set[bytes] = set()
-        self._journal = -1
+        self._journal = Journal(directory.file(JOURNAL), "topic registry")
         self._is_loaded = False
         self._on_created: list[Callable[[Topic], None]] = []
         self._on_deleted: list[Callable[[Topic], None]] = []
@@ -155,7 +154,7 @@ class Topics:
         topic_id = random_uuid()
         config = self.config_of(configs or {})
         entry = {"create": name, "id": topic_id.hex(), "partitions": num_partitions, "configs": dict(config.overrides)}
-        self._write(entry)
+        self._journal.write(entry)
         topic = self._add(name, topic_id, num_partitions, config)
         for log in topic.partitions:
             self._move_aside(self._log_directory(name, log.index))
@@ -168,7 +167,7 @@ class Topics:
         topic = self._topic_by_name.get(name)
         if topic is None:
             raise UnknownTopicOrPartition
-        self._write({"delete": name})
+        self._journal.write({"delete": name})
         del self._topic_by_name[name]
         del self._topic_by_id[topic.topic_id]
         self._collisions.pop(name.replace(".", "_"), None)
@@ -192,7 +191,7 @@ class Topics:
 
     def grow(self, topic: Topic, num_partitions: int) -> None:
         """Adds partitions up to a total."""
-        self._write({"grow": topic.name, "partitions": num_partitions})
+        self._journal.write({"grow": topic.name, "partitions": num_partitions})
         for index in range(len(topic.partitions), num_partitions):
             topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
             self._move_aside(self._log_directory(topic.name, index))
@@ -202,10 +201,18 @@ class Topics:
     def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         """Replaces the settings given to a topic. Raises `InvalidSetting`."""
         config = self.config_of(overrides)
-        self._write({"configure": topic.name, "configs": dict(config.overrides)})
+        self._journal.write({"configure": topic.name, "configs": dict(config.overrides)})
         self._set_config(topic, config)
         for callback in self._on_changed:
             callback(topic)
+
+    def take_defaults(self) -> None:
+        """The broker's settings changed, and with them those that topics have none of their own for."""
+        self._plain = TopicConfig({}, self._config)
+        for topic in self._topic_by_name.values():
+            self._set_config(topic, self.config_of(topic.configs))
+            for log in topic.partitions:
+                log.producers.expiration_ms = self._config.producer_id_expiration_ms
 
     def _set_config(self, topic: Topic, config: TopicConfig) -> None:
         topic.config = config
@@ -245,10 +252,10 @@ class Topics:
         Raises `InvalidSetting` when the registry is damaged, and when there are logs that it doesn't know: a topic of
         that name would write over them.
         """
-        for entry in self._read_journal():
+        for entry in self._journal.read():
             self._replay(entry)
         self._sort_out_directories()  # before the rewriting, which forgets what was deleted
-        self._rewrite_journal()
+        self._journal.begin(self._entries())
         was_clean = self._take_clean_mark()
         start_offsets = self._read_start_offsets()
         existing = set(os.listdir(self._directory.path))
@@ -300,27 +307,6 @@ class Topics:
             return False
         return True
 
-    def _read_journal(self) -> list[dict[str, Any]]:
-        from groupkeeper.broker.settings import InvalidSetting
-
-        path = self._directory.file(JOURNAL)
-        try:
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().split("\n")
-        except FileNotFoundError:
-            return []
-        except UnicodeDecodeError as error:
-            raise InvalidSetting(f"{path} is damaged: it is no UTF-8 text at byte {error.start}") from None
-        if lines[-1]:
-            _log.warning("%s: the last line is incomplete, the change it begins was never answered", path)
-        entries = []
-        for number, line in enumerate(lines[:-1], 1):
-            try:
-                entries.append(json.loads(line))
-            except ValueError:
-                raise InvalidSetting(f"{path}: line {number} is damaged") from None
-        return entries
-
     def _replay(self, entry: dict[str, Any]) -> None:
         if "create" in entry:
             config = self.config_of(entry["configs"])
@@ -337,25 +323,10 @@ class Topics:
         else:
             self._set_config(self._topic_by_name[entry["configure"]], self.config_of(entry["configs"]))
 
-    def _rewrite_journal(self) -> None:
-        path = self._directory.file(JOURNAL)
-        lines = []
+    def _entries(self) -> Iterator[dict[str, Any]]:
         for topic in self._topic_by_name.values():
             entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
-            lines.append(json.dumps({**entry, "configs": dict(topic.configs)}) + "\n")
-        replace_file(path, "".join(lines))
-        self._journal = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-
-    def _write(self, entry: dict[str, Any]) -> None:
-        line = (json.dumps(entry) + "\n").encode()
-        size = os.fstat(self._journal).st_size
-        try:
-            written = os.write(self._journal, line)
-        except OSError as error:
-            raise KafkaStorageError(f"cannot write the topic registry: {error.strerror}") from error
-        if written != len(line):
-            os.ftruncate(self._journal, size)
-            raise KafkaStorageError("cannot write the topic registry: the disk is full")
+            yield {**entry, "configs": dict(topic.configs)}
 
     def _read_start_offsets(self) -> dict[tuple[str, int], int]:
         return read_checkpoint(self._directory.file(START_OFFSETS))
@@ -378,9 +349,7 @@ class Topics:
             self._mark_clean(logs)
         for log in logs:
             log.close("the broker is stopped")
-        if self._journal >= 0:
-            os.close(self._journal)
-            self._journal = -1
+        self._journal.close()
 
     def _mark_clean(self, logs: Sequence[PartitionLog]) -> None:
         try:

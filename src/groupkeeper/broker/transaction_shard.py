@@ -63,12 +63,14 @@ class TransactionShard:
         coordinator: the state machine.
         is_loading: whether the log is still being replayed.
         failure: None, or why the partition couldn't be loaded; it answers NOT_COORDINATOR then.
+        has_resigned: whether it was told to, and nobody coordinates the partition until another one does.
     """
 
     def __init__(self, log: PartitionLog, settings: TransactionSettings, around: Surroundings) -> None:
         self.coordinator = TransactionCoordinator(settings)
         self.is_loading = True
         self.failure: str | None = None
+        self.has_resigned = False
         self._log = log
         self._around = around
         self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
@@ -117,6 +119,11 @@ class TransactionShard:
         for retry in self._retries.values():
             retry.cancel()
         self._retries.clear()
+
+    def resign(self) -> None:
+        """Stops as when another broker becomes the coordinator."""
+        self.unload()
+        self.has_resigned = True
 
     # ------------------------------------------------------------------ operations
 

@@ -8,6 +8,7 @@ from logging import getLogger
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.runtime_partitioning import partition_of_group
+from groupkeeper.broker.topic_config import segment_size
 from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotCoordinator
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.transaction_marker import Marker
     from groupkeeper.broker.transaction_shard import TransactionShard
     from groupkeeper.coordinator.transaction import TopicPartition
+    from groupkeeper.coordinator.transaction_result import TransactionSettings
     from groupkeeper.protocol.primitives import Message
 
 _log = getLogger("groupkeeper.broker")
@@ -31,10 +33,15 @@ _PATIENCE_AT_START_S = 0.2
 
 
 class TransactionRuntime:
-    """Starts and stops transaction coordinators with their partitions, and brings requests to them."""
+    """Starts and stops transaction coordinators with their partitions, and brings requests to them.
+
+    Attributes:
+        refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.refused_by_absence: dict[int, int] = {}
         self._shards: list[TransactionShard] = []
         self._loading: set[asyncio.Task[None]] = set()
         self._sweeps: list[asyncio.TimerHandle] = []
@@ -81,7 +88,7 @@ class TransactionRuntime:
             {
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
-                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                **segment_size(config.transaction_state_log_segment_bytes),
             },
         )
         return False
@@ -90,9 +97,16 @@ class TransactionRuntime:
         """The coordinator of a transactional id. Raises `NotCoordinator`, `InvalidRequest` for an empty id."""
         if not transactional_id:
             raise InvalidRequest
+        shard = self._shards[partition := self.partition_of(transactional_id)]
+        if shard.has_resigned:
+            self.refused_by_absence[partition] += 1
+        return shard
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition of the transactions topic that an id belongs to. Raises `NotCoordinator`."""
         if not self._shards:
             raise NotCoordinator
-        return self._shards[partition_of_group(transactional_id, len(self._shards))]
+        return partition_of_group(transactional_id, len(self._shards))
 
     def ask(self, transactional_id: str, request: Message, version: int) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""
@@ -168,26 +182,44 @@ class TransactionRuntime:
         if topic.name == TRANSACTIONS_TOPIC:
             self._unload()
 
+    def resign(self, partition: int) -> None:
+        """Stops coordinating the transactional ids of a partition."""
+        self.refused_by_absence[partition] = 0
+        self._shards[partition].resign()
+
+    def elect(self, partition: int) -> None:
+        """Coordinates a partition that resigned, as its log has it."""
+        topic = self._broker.topics.get(TRANSACTIONS_TOPIC)
+        if topic is not None and partition < len(self._shards) and self._shards[partition].has_resigned:
+            self._shards[partition] = self._start_shard(topic.partitions[partition], self._settings())
+
     def _start_shards(self, topic: Topic) -> None:
-        # Imported late: a broker without transactions starts without them.
-        from groupkeeper.broker.transaction_shard import TransactionShard
+        settings = self._settings()
+        for log in topic.partitions:
+            self._shards.append(self._start_shard(log, settings))
+
+    def _settings(self) -> TransactionSettings:
         from groupkeeper.coordinator.transaction_result import TransactionSettings
 
         config = self._broker.config
-        settings = TransactionSettings(
+        return TransactionSettings(
             transaction_max_timeout_ms=config.transaction_max_timeout_ms,
             transactional_id_expiration_ms=config.transactional_id_expiration_ms,
             transaction_version=feature_level(config, FEATURE),
         )
-        for log in topic.partitions:
-            shard = TransactionShard(log, settings, self)
-            self._shards.append(shard)
-            if log.log_end_offset == log.log_start_offset:
-                shard.begin()
-                continue
-            task = asyncio.get_running_loop().create_task(shard.load())
-            self._loading.add(task)
-            task.add_done_callback(self._loading.discard)
+
+    def _start_shard(self, log: PartitionLog, settings: TransactionSettings) -> TransactionShard:
+        # Imported late: a broker without transactions starts without them.
+        from groupkeeper.broker.transaction_shard import TransactionShard
+
+        shard = TransactionShard(log, settings, self)
+        if log.log_end_offset == log.log_start_offset:
+            shard.begin()
+            return shard
+        task = asyncio.get_running_loop().create_task(shard.load())
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+        return shard
 
     def _unload(self) -> None:
         shards, self._shards = self._shards, []

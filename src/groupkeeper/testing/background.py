@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from groupkeeper.broker.authorizer import Authorizer
+    from groupkeeper.broker.faults import Faults
+
 
 class BackgroundBroker:
     """A broker in a thread, for code that blocks: `with BackgroundBroker() as broker: use(broker.bootstrap_servers)`.
@@ -35,9 +38,10 @@ class BackgroundBroker:
         port: int | None = None,
         directory: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         """As `Broker`: by default any free port of 127.0.0.1. Raises `InvalidSetting`."""
-        self._broker = Broker(port=port, directory=directory, properties=properties)
+        self._broker = Broker(port=port, directory=directory, properties=properties, authorizer=authorizer)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groupkeeper-broker")
         self._ready = Event()
         self._running: Future[None] | None = None
@@ -52,6 +56,24 @@ class BackgroundBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """Who may do what; another one may take its place while the broker runs."""
+        return self._broker.authorizer
+
+    @authorizer.setter
+    def authorizer(self, authorizer: Authorizer) -> None:
+        self._broker.authorizer = authorizer
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on purpose, to be used from the test's own thread: docs/testing.md."""
+        return self._broker.faults
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric as it is now, by Kafka's name of it (docs/metrics.md). Raises KeyError."""
+        return self.faults.in_loop(lambda: self._broker.metrics.value(name, **labels))
 
     def start(self) -> None:
         """Returns when clients can connect. Raises what the broker's start raised."""

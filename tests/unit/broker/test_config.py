@@ -1,6 +1,7 @@
 import pytest
 
 from groupkeeper.broker.config import Config
+from groupkeeper.broker.group_config import GroupConfig, OffsetReset
 from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, listeners_of
 from groupkeeper.broker.settings import InvalidSetting, property_text
 from groupkeeper.broker.topic_config import TopicConfig
@@ -152,8 +153,28 @@ class TestTopicConfig:
             TopicConfig(overrides, config())
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("latest", OffsetReset("latest")),
+        ("earliest", OffsetReset("earliest")),
+        ("by_duration:P1D", OffsetReset("by_duration", 86_400_000)),
+        ("by_duration:pt1h2m3.0459s", OffsetReset("by_duration", 3_723_045)),
+        ("by_duration:PT+0S", OffsetReset("by_duration", 0)),
+    ],
+)
+def test_where_share_partitions_begin(text: str, expected: OffsetReset) -> None:
+    assert GroupConfig({"share.auto.offset.reset": text}, config()).offset_reset == expected  # GF-02
+
+
+@pytest.mark.parametrize("duration", ["", "P", "PT", "P1H", "PT-1S", "1", "P 1D", "PT1S1M", "P1DT"])
+def test_durations_that_are_none(duration: str) -> None:
+    with pytest.raises(InvalidSetting, match="by_duration:<PnDTnHnMn"):
+        GroupConfig({"share.auto.offset.reset": f"by_duration:{duration}"}, config())
+
+
 def test_every_setting_has_a_text_and_a_default_within_its_bounds() -> None:
-    for table in (Config, TopicConfig):
+    for table in (Config, TopicConfig, GroupConfig):
         for setting in table.settings():
             assert setting.doc, setting.name
             text = setting.format(setting.default)

@@ -32,6 +32,8 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -447,6 +449,44 @@ class TestListings:
             ("simple", GroupIdNotFound.code, "Group simple is not a consumer group."),
             ("unknown", GroupIdNotFound.code, "Group unknown not found."),
         ]
+
+    @pytest.mark.parametrize("version", range(2))
+    async def test_a_consumer_group_on_the_wire(self, peer: Peer, version: int) -> None:
+        # K1099-01, K1099-02, K1099-03, K1099-04, K1099-05, K1099-22, GN-27
+        await self.join(peer)
+        request = ConsumerGroupDescribeRequest(["c"], True)
+        (group,) = (await peer.ask(request, version, ConsumerGroupDescribeResponse)).groups
+        assert (group.error_code, group.error_message, group.group_state) == (NONE, None, "Stable")
+        assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
+        assert group.authorized_operations == 3400
+        (member,) = group.members
+        assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m", "i", "r", 2)
+        assert member.client_host.startswith("/127.0.0.1")
+        assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["t"], "")
+        for assignment in (member.assignment, member.target_assignment):
+            (topic,) = assignment.topic_partitions
+            assert (topic.topic_name, topic.partitions) == ("t", [0, 1])
+            assert topic.topic_id == peer.broker.topics.get("t").topic_id  # type: ignore[union-attr]
+        assert member.member_type == (1 if version else -1)
+
+    async def test_a_group_with_a_topic_that_may_not_be_seen(self, peer: Peer) -> None:  # K1099-21
+        await self.join(peer, "t", "nowhere")
+        request = ConsumerGroupDescribeRequest(["c"], True)
+        deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "nowhere")
+        (group,) = (await peer.ask(request, 1, ConsumerGroupDescribeResponse)).groups
+        assert (group.error_code, len(group.members)) == (NONE, 1)
+        deny(peer, Operation.DESCRIBE, ResourceType.TOPIC, "t")
+        (group,) = (await peer.ask(request, 1, ConsumerGroupDescribeResponse)).groups
+        assert (group.group_id, group.error_code, list(group.members)) == ("c", TopicAuthorizationFailed.code, [])
+        assert group.error_message == (
+            "The group has described topic(s) that the client is not authorized to describe."
+        )
+        assert group.authorized_operations == -(2**31)
+
+    async def join(self, peer: Peer, *names: str) -> None:
+        request = ConsumerGroupHeartbeatRequest("c", "m", 0, "i", "r", 1000, names or ("t",), topic_partitions=[])
+        answer = await peer.ask(request, 1, ConsumerGroupHeartbeatResponse)
+        assert answer.error_code == NONE
 
     @pytest.mark.parametrize(
         ("name", "value"), [("feature.group.version", "0"), ("group.coordinator.rebalance.protocols", "classic")]

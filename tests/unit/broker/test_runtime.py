@@ -10,6 +10,7 @@ import pytest_asyncio
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.runtime_shard import Shard
 from groupkeeper.coordinator.result import Meter
@@ -115,7 +116,7 @@ async def test_parked_calls_are_answered_by_others(peer: Peer) -> None:  # GC-10
     leader = SyncGroupRequest("g", 2, ids[0], "a", "consumer", "range", assignments)
     assert (await peer.ask(leader, 5, SyncGroupResponse)).assignment == ids[0].encode()
     assert (await waiting_sync).assignment == ids[1].encode()
-    assert peer.broker.groups.marks[Meter.GROUP_COMPLETED_REBALANCE] == 2
+    assert peer.broker.groups.meters.marks[Meter.GROUP_COMPLETED_REBALANCE].total == 2
 
 
 async def test_session_timer_runs(tmp_path: Path) -> None:  # GC-19
@@ -183,7 +184,7 @@ async def test_unknown_record_types_are_skipped(tmp_path: Path) -> None:  # GR-0
         await Peer(broker).commit({T0: 5})
         log = broker.topics.partition(OFFSETS_TOPIC, 3)
         assert log is not None
-        log.append(write_batch([Record(b"\0\x11\0\1g", b"\0\0", (), 0)]), 0)
+        log.append(write_batch([Record(b"\0\x63\0\1g", b"\0\0", (), 0)]), 0)
     async with new_broker(tmp_path) as broker:
         await wait_until_loaded(broker)
         assert await Peer(broker).fetch() == {T0: (5, NONE)}
@@ -213,7 +214,7 @@ async def test_failed_append_changes_nothing(peer: Peer) -> None:  # GR-09, GW-0
     assert await peer.commit({T0: 6}) == {T0: NotCoordinator.code}
     log.failure = None
     assert await peer.fetch() == {T0: (5, NONE)}
-    assert peer.broker.groups.marks[Meter.OFFSET_COMMIT] == 1
+    assert peer.broker.groups.meters.marks[Meter.OFFSET_COMMIT].total == 1
 
 
 async def test_records_larger_than_allowed(tmp_path: Path) -> None:  # GW-08
@@ -229,6 +230,20 @@ async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-
     await peer.commit({T0: 5})
     peer.broker.topics.delete("t")
     assert await peer.fetch() == {}
+
+
+async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp_path: Path) -> None:  # GO-76
+    async with new_broker(tmp_path) as broker:
+        topic = broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        await Peer(broker).commit({T0: 5})
+        log = broker.groups.log_of("g")
+        shard, again = (Shard(log, broker.groups.settings, broker.now_ms, GroupMeters()) for _ in range(2))
+        shard.remove_topics({"t": topic.topic_id})
+        for one in (shard, again):
+            await one.load()
+            assert not one.coordinator.state.offsets.of_group("g")
+            one.unload()
 
 
 async def test_deleted_offsets_topic_ends_its_coordinators(peer: Peer) -> None:  # GP-05, GC-28
@@ -261,7 +276,7 @@ async def test_long_logs_load_in_turns(tmp_path: Path) -> None:  # GP-03
             await peer.commit({T0: offset})
         log = broker.topics.partition(OFFSETS_TOPIC, 3)
         assert log is not None
-        shard = Shard(log, broker.groups.settings, broker.now_ms, {})
+        shard = Shard(log, broker.groups.settings, broker.now_ms, GroupMeters())
         loading = asyncio.create_task(shard.load())
         await asyncio.sleep(0)
         assert shard.is_loading

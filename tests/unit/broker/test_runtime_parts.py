@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from groupkeeper.broker.runtime_log import map_log_error
-from groupkeeper.broker.runtime_partitioning import java_hash, partition_of_group
+from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.broker.runtime_timers import TimerTable
+from groupkeeper.coordinator.hash_order import in_hash_order, java_hash
 from groupkeeper.coordinator.timers import JoinPhase, SyncPhase, TimerKey
 from groupkeeper.protocol import errors
 
@@ -157,3 +158,9 @@ def test_cleared_table_is_silent(timers: Timers) -> None:
     timers.table.arm(A, 1_000)
     timers.table.clear()
     assert timers.advance(2) == []
+
+
+def test_the_order_of_answers_is_that_of_apaches_tables() -> None:
+    # E2E-05; as Apache's ConsumerGroupDescribeRequestTest has it
+    assert in_hash_order(["member-1", "member-2"]) == ["member-2", "member-1"]
+    assert in_hash_order(reversed(["a", "b", "c"])) == in_hash_order(["a", "b", "c"])

@@ -1,7 +1,9 @@
 """The log of one partition: offsets, reading, timestamps, idempotent producers, recovery."""
 
 import logging
+import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -94,7 +96,7 @@ class TestReading:
         log.append(batch(size=10_000), 0)
         log.append(batch(), 0)
         assert offsets(log, 0, max_bytes=1) == [0]
-        assert log.read(0, 1, at_least_one=False) == log.read(0, 100)[:1]
+        assert log.read(0, 1, at_least_one=False) == b""
         assert log.read(0, 0, at_least_one=False) == b""
 
     def test_the_limit_may_cut_the_last_batch(self, open_log: OpenLog) -> None:
@@ -237,6 +239,22 @@ class TestProducers:
         log.append(other, 86_400_001)
         assert len(log.producers) == 1
         assert log.append(batch(sequence=5), 86_400_002) == 2
+
+    def test_an_open_transaction_keeps_its_producer_only(self, open_log: OpenLog) -> None:
+        log = open_log()
+        opened = write_batch(
+            [Record(None, b"")], producer_id=8, producer_epoch=0, base_sequence=0, is_transactional=True
+        )
+        log.append(opened, 0)
+        log.append(batch(sequence=0), 0)
+        log.producers.expire(86_400_000)
+        assert [producer_id for producer_id, _ in log.producers.items()] == [8]
+        log.producers.expiration_ms = 10
+        log.append(batch(sequence=7), 90_000_000)
+        log.producers.expire(90_000_009)
+        assert len(log.producers) == 2
+        log.producers.expire(90_000_010)
+        assert len(log.producers) == 1
 
 
 class TestRecovery:
@@ -433,3 +451,25 @@ def test_many_partitions_share_few_files(open_log: OpenLog, tmp_path: Path, capl
         others.append(other)
     assert len(log._files) <= 4
     assert [len(offsets(other)) for other in others] == list(range(1, 11))
+
+
+def test_segments_end_at_different_ages_with_jitter(open_log: OpenLog, tmp_path: Path) -> None:
+    def ages(**settings: str) -> list[int]:
+        """How old each of ten segments became, in ms."""
+        log = open_log(segment_ms="1000", **settings)
+        bases: list[int] = []
+        now = 0
+        while len(bases) < 10:
+            before = len(log._segments)
+            log.append(write_batch([Record(None, b"v", timestamp=now)]), now)
+            if len(log._segments) > before:
+                bases.append(now)
+            now += 10
+        log.close()
+        shutil.rmtree(tmp_path / "t-0")
+        return [later - earlier for earlier, later in pairwise(bases)]
+
+    assert set(ages()) == {1010}
+    found = ages(segment_jitter_ms="500")
+    assert len(set(found)) > 3
+    assert all(500 <= age <= 1010 for age in found)

@@ -1,7 +1,8 @@
 """The APIs this broker serves, one module each: the listing of this folder is the support matrix.
 
-A module has `KEY`, `VERSIONS` (inclusive range) and `async def handle(broker, call) -> response`; it may have
-`refuse(call, error) -> response` where the response has no top-level `error_code`. Modules are imported on first use.
+A module has `KEY`, `VERSIONS` (inclusive range), or `KEYS` with the versions of several that belong together, and
+`async def handle(broker, call) -> response`; it may have `refuse(call, error) -> response` where the response has no
+top-level `error_code`. Modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ TABLE: dict[int, Api] = {
         (14, "sync_group", 0, 5),
         (15, "describe_groups", 0, 6),
         (16, "list_groups", 0, 5),
+        (17, "not_offered", 0, 1),
         (API_VERSIONS, "api_versions", 0, 4),
         (19, "create_topics", 2, 7),
         (20, "delete_topics", 1, 6),
@@ -91,22 +93,56 @@ TABLE: dict[int, Api] = {
         (26, "end_txn", 0, 5),
         (27, "write_txn_markers", 1, 2),
         (28, "txn_offset_commit", 0, 5),
+        (29, "not_offered", 1, 3),
+        (30, "not_offered", 1, 3),
+        (31, "not_offered", 1, 3),
         (32, "describe_configs", 1, 4),
         (33, "alter_configs", 0, 2),
+        (34, "single_node", 1, 2),
         (35, "describe_log_dirs", 1, 5),
+        (36, "not_offered", 0, 2),
         (37, "create_partitions", 0, 3),
+        (38, "not_offered", 1, 3),
+        (39, "not_offered", 1, 2),
+        (40, "not_offered", 1, 2),
+        (41, "not_offered", 1, 3),
         (42, "delete_groups", 0, 2),
+        (43, "single_node", 0, 2),
         (44, "incremental_alter_configs", 0, 1),
+        (45, "single_node", 0, 1),
         (46, "list_partition_reassignments", 0, 0),
         (47, "offset_delete", 0, 0),
+        (48, "not_offered", 0, 1),
+        (49, "not_offered", 0, 1),
+        (50, "not_offered", 0, 0),
+        (51, "not_offered", 0, 0),
+        (55, "single_node", 0, 2),
+        (57, "update_features", 0, 2),
         (60, "describe_cluster", 0, 2),
         (61, "describe_producers", 0, 0),
+        (64, "single_node", 0, 0),
         (65, "describe_transactions", 0, 0),
         (66, "list_transactions", 0, 2),
         (68, "consumer_group_heartbeat", 0, 1),
         (69, "consumer_group_describe", 0, 1),
+        (74, "list_config_resources", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
+        (76, "share_group_heartbeat", 1, 1),
         (77, "share_group_describe", 1, 1),
+        (78, "share_fetch", 1, 2),
+        (79, "share_acknowledge", 1, 2),
+        (80, "not_offered", 0, 1),
+        (81, "not_offered", 0, 0),
+        (83, "initialize_share_group_state", 0, 0),
+        (84, "read_share_group_state", 0, 0),
+        (85, "write_share_group_state", 0, 1),
+        (86, "delete_share_group_state", 0, 0),
+        (87, "read_share_group_state_summary", 0, 1),
+        (88, "streams_group_heartbeat", 0, 0),
+        (89, "streams_group_describe", 0, 0),
+        (90, "describe_share_group_offsets", 0, 1),
+        (91, "alter_share_group_offsets", 0, 0),
+        (92, "delete_share_group_offsets", 0, 0),
     )
 }
 """Every served API by key."""

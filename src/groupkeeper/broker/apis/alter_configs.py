@@ -1,8 +1,8 @@
-"""AlterConfigs (33) of topics: the older form, which replaces all settings of a topic."""
+"""AlterConfigs (33) of topics, groups and the broker: the older form, which replaces all settings of one."""
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis.incremental_alter_configs import replace_settings, require_topic
+from groupkeeper.broker.apis._configs import find_resource
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
@@ -23,7 +23,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     responses = []
     for resource in request.resources:
         try:
-            _alter(broker, resource, request.validate_only)
+            _alter(broker, call, resource, request.validate_only)
             responses.append(AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name))
         except KafkaError as error:
             responses.append(_refused(resource, error))
@@ -40,11 +40,11 @@ def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsR
     return AlterConfigsResourceResponse(error.code, error.message, resource.resource_type, resource.resource_name)
 
 
-def _alter(broker: Broker, resource: AlterConfigsResource, validate_only: bool) -> None:
-    topic = require_topic(broker, resource.resource_type, resource.resource_name)
+def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_only: bool) -> None:
+    found = find_resource(broker, call, resource.resource_type, resource.resource_name)
     overrides = {}
     for config in resource.configs:
         if config.value is None:
             raise InvalidRequest(f"Null value not supported for : {config.name}")
         overrides[config.name] = config.value
-    replace_settings(broker, topic, overrides, validate_only)
+    found.replace(overrides, validate_only=validate_only)

@@ -42,7 +42,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         api_keys=keys,
         supported_features=[
             SupportedFeatureKey(name, lowest, highest)
-            for name, lowest, highest in supported_features()
+            for name, lowest, highest in supported_features(broker.config)
             # Before version 4 clients take a lowest level of 0 for a mistake.
             if lowest > 0 or call.api_version > _CLIENT_NAME_SINCE
         ],

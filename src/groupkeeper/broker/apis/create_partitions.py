@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis.create_topics import check_assignment
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -37,6 +39,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     for topic in request.topics:
         if occurrences[topic.name] == 1:
             try:
+                require_topic(broker, call, Operation.ALTER, topic.name)
                 _grow(broker, topic, request.validate_only)
                 results.append(CreatePartitionsTopicResult(topic.name))
             except KafkaError as error:

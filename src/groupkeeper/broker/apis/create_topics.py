@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groupkeeper.broker.apis._access import may_cluster, require_topic
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.described_settings import source_of
 from groupkeeper.broker.settings import InvalidSetting
 from groupkeeper.broker.storage_directory import random_uuid
@@ -15,6 +18,7 @@ from groupkeeper.protocol.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     KafkaError,
+    TopicAuthorizationFailed,
 )
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.create_topics_response import (
@@ -43,7 +47,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     for topic in request.topics:
         if occurrences[topic.name] == 1:
             try:
-                results.append(_create(broker, topic, request.validate_only))
+                if not may_cluster(broker, call, Operation.CREATE):
+                    require_topic(broker, call, Operation.CREATE, topic.name)
+                results.append(create_topic(broker, call, topic, request.validate_only))
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
     twice = [name for name, count in occurrences.items() if count > 1]
@@ -61,7 +67,7 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name, error_code=error.code, error_message=error.message)
 
 
-def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+def create_topic(broker: Broker, call: Call, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
     broker.topics.check_new(topic.name)
     overrides = _overrides(topic)
     try:
@@ -72,6 +78,9 @@ def _create(broker: Broker, topic: CreatableTopic, validate_only: bool) -> Creat
     topic_id = random_uuid()
     if not validate_only:
         topic_id = broker.topics.create(topic.name, num_partitions, overrides).topic_id
+    if not may_topic(broker, call, Operation.DESCRIBE_CONFIGS, topic.name):
+        code = TopicAuthorizationFailed.code
+        return CreatableTopicResult(topic.name, topic_id, 0, None, topic_config_error_code=code, configs=None)
     return CreatableTopicResult(
         topic.name,
         topic_id,
@@ -95,7 +104,7 @@ def _partition_count(broker: Broker, topic: CreatableTopic) -> int:
     if topic.assignments:
         return _assigned_partition_count(broker, topic)
     if topic.replication_factor != -1:
-        _check_replication_factor(topic.replication_factor)
+        _check_replication_factor(topic.replication_factor, is_lenient=broker.config.groupkeeper_lenient_replication)
     if topic.num_partitions == -1:
         return broker.config.num_partitions
     if topic.num_partitions <= 0:
@@ -103,10 +112,10 @@ def _partition_count(broker: Broker, topic: CreatableTopic) -> int:
     return topic.num_partitions
 
 
-def _check_replication_factor(factor: int) -> None:
+def _check_replication_factor(factor: int, *, is_lenient: bool) -> None:
     if factor <= 0:
         raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
-    if factor > 1:
+    if factor > 1 and not is_lenient:
         raise InvalidReplicationFactor(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
             "cannot be reached because only 1 broker(s) are registered "
@@ -149,4 +158,5 @@ def _configs(config: TopicConfig, broker: Broker) -> list[CreatableTopicConfigs]
             False,
         )
         for setting in TopicConfig.settings()
+        if getattr(config, setting.attribute) is not None
     ]

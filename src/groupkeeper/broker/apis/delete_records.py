@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
     InvalidTopicException,
     KafkaError,
@@ -38,6 +40,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         parts = []
         for part in wanted.partitions:
             try:
+                require_topic(broker, call, Operation.DELETE, wanted.name)
                 low = _advance(topic, part.partition_index, part.offset)
                 parts.append(DeleteRecordsPartitionResult(part.partition_index, low))
             except KafkaError as error:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
+    TopicAuthorizationFailed,
     TopicDeletionDisabled,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -40,7 +44,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         if wanted.name in twice:
             continue
         try:
-            results.append(_delete(broker, wanted))
+            results.append(_delete(broker, call, wanted))
         except KafkaError as error:
             results.append(_refused(wanted, error))
     return DeleteTopicsResponse(responses=results)
@@ -62,7 +66,7 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState
     return [DeleteTopicState(name) for name in request.topic_names]
 
 
-def _delete(broker: Broker, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(broker: Broker, call: Call, wanted: DeleteTopicState) -> DeletableTopicResult:
     if wanted.name is not None and wanted.topic_id != ZERO_UUID:
         raise InvalidRequest("You may not specify both topic name and topic id.")
     if wanted.name is None and wanted.topic_id == ZERO_UUID:
@@ -71,7 +75,11 @@ def _delete(broker: Broker, wanted: DeleteTopicState) -> DeletableTopicResult:
         topic = broker.topics.by_id(wanted.topic_id)
         if topic is None:
             raise UnknownTopicId
+        require_topic(broker, call, Operation.DESCRIBE, topic.name)
+        if not may_topic(broker, call, Operation.DELETE, topic.name):
+            return _refused(DeleteTopicState(topic.name, topic.topic_id), TopicAuthorizationFailed())
     else:
+        require_topic(broker, call, Operation.DELETE, wanted.name)
         topic = broker.topics.get(wanted.name)
         if topic is None:
             raise UnknownTopicOrPartition

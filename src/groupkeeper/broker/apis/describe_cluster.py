@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis.metadata import CLUSTER_OPERATIONS, NOT_REQUESTED
+from groupkeeper.broker.apis._access import cluster_operations
 from groupkeeper.protocol.errors import MismatchedEndpointType, UnsupportedEndpointType
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -34,7 +34,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         cluster_id=broker.cluster_id,
         controller_id=node.node_id,
         brokers=[DescribeClusterBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+        cluster_authorized_operations=cluster_operations(
+            broker, call, wanted=request.include_cluster_authorized_operations
         ),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.described_settings import describe_broker, describe_group, describe_topic
+from groupkeeper.broker.apis._configs import BROKER, GROUP, TOPIC, require_allowed
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.described_settings import describe_all_brokers, describe_broker, describe_group, describe_topic
 from groupkeeper.broker.topic_names import require_valid_name
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 KEY = 32
 VERSIONS = (1, 4)
 
-TOPIC = 2
-BROKER = 4
-GROUP = 32
 _TYPES = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
 
 
@@ -37,7 +36,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     results = []
     for resource in request.resources:
         try:
-            configs = [_config(one, request) for one in _described(broker, resource) if _is_wanted(one, resource)]
+            configs = [_config(one, request) for one in _described(broker, call, resource) if _is_wanted(one, resource)]
             results.append(DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
         except KafkaError as error:
             results.append(_refused(resource, error))
@@ -55,8 +54,9 @@ def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeCo
     return DescribeConfigsResult(error.code, message, resource.resource_type, resource.resource_name)
 
 
-def _described(broker: Broker, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
+def _described(broker: Broker, call: Call, resource: DescribeConfigsResource) -> Iterable[DescribedSetting]:
     name = resource.resource_name
+    require_allowed(broker, call, Operation.DESCRIBE_CONFIGS, resource.resource_type, name)
     if resource.resource_type == TOPIC:
         require_valid_name(name)
         topic = broker.topics.get(name)
@@ -65,7 +65,7 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> Iterable[De
         return describe_topic(topic.config, broker.config)
     if resource.resource_type == BROKER:
         if name == "":
-            return ()  # settings that were changed for all brokers while they ran: there are none
+            return describe_all_brokers(broker.config)
         if not name.lstrip("-").isdigit():
             raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
         if name != str(broker.config.node_id):
@@ -76,7 +76,7 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> Iterable[De
     if resource.resource_type == GROUP:
         if not name:
             raise InvalidRequest("Group name must not be empty")
-        return describe_group(broker.config)
+        return describe_group(broker.group_configs.of(name), broker.config)
     raise InvalidRequest
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from groupkeeper.broker.apis._access import require_cluster
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from groupkeeper.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -28,6 +30,7 @@ VERSIONS = (1, 5)
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeLogDirsRequest)
+    require_cluster(broker, call, Operation.DESCRIBE)
     topics = []
     for name, logs in _wanted(broker, request):
         if logs:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
 from groupkeeper.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -27,7 +29,12 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, DescribeProducersRequest)
     topics = []
     for wanted in request.topics:
-        parts = [_describe(broker.topics.partition(wanted.name, index), index) for index in wanted.partition_indexes]
+        if may_topic(broker, call, Operation.READ, wanted.name):
+            parts = [
+                _describe(broker.topics.partition(wanted.name, index), index) for index in wanted.partition_indexes
+            ]
+        else:
+            parts = [PartitionResponse(index, TopicAuthorizationFailed.code) for index in wanted.partition_indexes]
         topics.append(TopicResponse(wanted.name, parts))
     return DescribeProducersResponse(topics=topics)
 

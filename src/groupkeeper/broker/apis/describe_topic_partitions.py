@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from groupkeeper.broker.apis.metadata import TOPIC_OPERATIONS
+from groupkeeper.broker.apis._access import topic_operations
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
 from groupkeeper.broker.topic_log import LEADER_EPOCH
 from groupkeeper.broker.topic_names import require_valid_name
-from groupkeeper.protocol.errors import InvalidRequest, InvalidTopicException, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    InvalidRequest,
+    InvalidTopicException,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from groupkeeper.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from groupkeeper.protocol.messages.describe_topic_partitions_response import (
     Cursor,
@@ -33,7 +40,7 @@ VERSIONS = (0, 0)
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeTopicPartitionsRequest)
-    names, first = _start(broker, request)
+    names, first = _start(broker, call, request)
     room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     room = max(room, 1)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -41,11 +48,14 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         if room == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, first))
         topic = broker.topics.get(name)
-        if topic is None:
-            topics.append(_unknown(broker, name))
+        if not may_topic(broker, call, Operation.DESCRIBE, name):
+            topics.append(_refused(name, TopicAuthorizationFailed.code, NOT_REQUESTED))
+        elif topic is None:
+            topics.append(_unknown(broker, call, name))
         else:
             last = min(first + room, len(topic.partitions))
-            topics.append(_describe(topic, broker.config.node_id, first, last))
+            operations = topic_operations(broker, call, name)
+            topics.append(_describe(topic, broker.config.node_id, first, last, operations))
             room -= last - first
             if last < len(topic.partitions):
                 return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
@@ -61,9 +71,11 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _start(broker: Broker, request: DescribeTopicPartitionsRequest) -> tuple[Sequence[str], int]:
+def _start(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) -> tuple[Sequence[str], int]:
     """The topic names to describe, in order, and the first partition of the first one."""
-    names: Sequence[str] = sorted({topic.name for topic in request.topics}) or broker.topics.names()
+    names: Sequence[str] = sorted({topic.name for topic in request.topics})
+    if not names:
+        names = [name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name)]
     if request.cursor is None:
         return names, 0
     if request.cursor.partition_index < 0:
@@ -73,7 +85,9 @@ def _start(broker: Broker, request: DescribeTopicPartitionsRequest) -> tuple[Seq
     return names, request.cursor.partition_index if is_inside else 0
 
 
-def _describe(topic: Topic, node_id: int, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: Topic, node_id: int, first: int, last: int, operations: int
+) -> DescribeTopicPartitionsResponseTopic:
     node = [node_id]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -92,19 +106,22 @@ def _describe(topic: Topic, node_id: int, first: int, last: int) -> DescribeTopi
             )
             for log in topic.partitions[first:last]
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 
-def _unknown(broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(broker: Broker, call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
+    operations = topic_operations(broker, call, name)
     try:
         require_valid_name(name)
     except InvalidTopicException as error:
-        return _refused(name, error.code)
-    return _refused(name, UnknownTopicOrPartition.code, is_internal=broker.is_internal(name))
+        return _refused(name, error.code, operations)
+    return _refused(name, UnknownTopicOrPartition.code, operations, is_internal=broker.is_internal(name))
 
 
-def _refused(name: str, code: int, *, is_internal: bool = False) -> DescribeTopicPartitionsResponseTopic:
+def _refused(
+    name: str, code: int, operations: int, *, is_internal: bool = False
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
-        code, name, is_internal=is_internal, topic_authorized_operations=TOPIC_OPERATIONS
+        code, name, is_internal=is_internal, topic_authorized_operations=operations
     )

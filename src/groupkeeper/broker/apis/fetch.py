@@ -1,15 +1,14 @@
-"""Fetch (1): reads batches, and waits for them when there are too few.
-
-There are no fetch sessions (KIP-227): session id 0 in the answer tells a client to send full requests.
-"""
+"""Fetch (1): reads batches, and waits for them when there are too few; with sessions (KIP-227)."""
 
 from __future__ import annotations
 
 import asyncio
 
+from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.topic_log import Waiter
-from groupkeeper.protocol.errors import FetchSessionIdNotFound, KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicId, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import (
     AbortedTransaction,
@@ -21,6 +20,8 @@ from groupkeeper.protocol.record_batch import iter_headers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.topic_log import PartitionLog
@@ -38,15 +39,25 @@ _READ_COMMITTED = 1
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, FetchRequest)
-    if call.api_version >= _SESSIONS_SINCE and (request.session_id != 0 or request.session_epoch > 0):
-        return FetchResponse(error_code=FetchSessionIdNotFound.code)
+    by_id = call.api_version >= _TOPIC_IDS_SINCE
+    context = broker.fetch_sessions.context(request, call.received_ms, by_id=by_id)
+    answers = await _read(broker, call, context.topics, by_id=by_id)
+    session_id, topics = context.answer(answers, call.received_ms)
+    return FetchResponse(session_id=session_id, responses=topics)
+
+
+async def _read(
+    broker: Broker, call: Call, topics: Sequence[FetchTopic], *, by_id: bool
+) -> list[FetchableTopicResponse]:
+    request = call.message
+    assert isinstance(request, FetchRequest)
     deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     while True:
-        reading = _Reading(broker, request, by_id=call.api_version >= _TOPIC_IDS_SINCE)
+        reading = _Reading(broker, call, topics, by_id=by_id)
         if reading.is_due or request.max_wait_ms <= 0:
-            return FetchResponse(responses=reading.answers)
+            return reading.answers
         if not await _wait(reading.logs, request.min_bytes - reading.size, deadline):
-            return FetchResponse(responses=_Reading(broker, request, by_id=reading.by_id).answers)
+            return _Reading(broker, call, topics, by_id=by_id).answers
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -89,16 +100,19 @@ class _Reading:
         is_due: whether the answer need not wait: enough bytes, an error, or nothing to wait for.
     """
 
-    def __init__(self, broker: Broker, request: FetchRequest, *, by_id: bool) -> None:
+    def __init__(self, broker: Broker, call: Call, topics: Sequence[FetchTopic], *, by_id: bool) -> None:
+        request = call.message
+        assert isinstance(request, FetchRequest)
         self.answers: list[FetchableTopicResponse] = []
         self.logs: list[PartitionLog] = []
         self.size = 0
         self.by_id = by_id
         self._has_error = False
         self._broker = broker
+        self._call = call
         self._room = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._committed = request.isolation_level == _READ_COMMITTED
-        for wanted in request.topics:
+        for wanted in topics:
             self.answers.append(self._read_topic(wanted))
         self.is_due = self._has_error or self.size >= request.min_bytes or not self.logs
 
@@ -106,8 +120,13 @@ class _Reading:
         topics = self._broker.topics
         topic = topics.by_id(wanted.topic_id) if self.by_id else topics.get(wanted.topic)
         parts = []
+        # GA-03: an unknown id has no name to ask about.
+        name = wanted.topic if topic is None else topic.name
+        may_read = (topic is None and self.by_id) or may_topic(self._broker, self._call, Operation.READ, name)
         for part in wanted.partitions:
             try:
+                if not may_read:
+                    raise TopicAuthorizationFailed
                 parts.append(self._read(self._log(topic, part.partition), part))
             except KafkaError as error:
                 self._has_error = True

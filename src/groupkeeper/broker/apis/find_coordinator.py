@@ -63,7 +63,9 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     try:
         _check(broker, call, key_type, key)
         if not _has_topic(broker, key_type):
-            # The topic is there now, for the next time (GP-07); share coordinators are not served yet.
+            # The topic is there now, for the next time (GP-07).
+            raise CoordinatorNotAvailable
+        if _has_resigned(broker, key_type, key):
             raise CoordinatorNotAvailable
     except KafkaError as error:
         return _failure(key, error)
@@ -74,7 +76,16 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
 def _has_topic(broker: Broker, key_type: int) -> bool:
     if key_type == _GROUP:
         return broker.groups.ensure_topic()
-    return key_type == _TRANSACTION and broker.transactions.ensure_topic()
+    if key_type == _SHARE:
+        return broker.share_states.ensure_topic()
+    return broker.transactions.ensure_topic()
+
+
+def _has_resigned(broker: Broker, key_type: int, key: str) -> bool:
+    if key_type == _SHARE:
+        return False
+    runtime = broker.groups if key_type == _GROUP else broker.transactions
+    return runtime.shards[runtime.partition_of(key)].has_resigned
 
 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
@@ -95,14 +106,13 @@ def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
 
 
 def _is_share_key(key: str) -> bool:
-    """Whether the key is `group:topic id:partition`."""
-    group_id, _, rest = key.partition(":")
-    topic_id, _, partition = rest.partition(":")
+    """Whether the key is `group:topic id:partition`; the group may have colons, the partition a sign."""
+    group_id, topic_id, partition = ("", "", *key.rsplit(":", 2))[-3:]
     try:
         is_id = len(urlsafe_b64decode(topic_id + "==")) == UUID_LENGTH
     except ValueError:
         return False
-    return bool(group_id) and is_id and partition.isdecimal()
+    return bool(group_id) and is_id and partition.removeprefix("-").isdecimal()
 
 
 def _failure(key: str, error: KafkaError) -> Coordinator:

@@ -1,11 +1,9 @@
-"""IncrementalAlterConfigs (44) of topics."""
+"""IncrementalAlterConfigs (44) of topics, groups and the broker."""
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis.describe_configs import TOPIC
-from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.broker.topic_config import TopicConfig
-from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from groupkeeper.broker.apis._configs import BROKER, find_resource
+from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -20,13 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
-    from groupkeeper.broker.topics import Topic
+    from groupkeeper.broker.settings import SettingsTable
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 44
 VERSIONS = (0, 1)
 
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_OPERATIONS = _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -35,7 +33,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     responses = []
     for resource in request.resources:
         try:
-            _alter(broker, resource, request.validate_only)
+            _alter(broker, call, resource, request.validate_only)
             responses.append(AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name))
         except KafkaError as error:
             responses.append(_refused(resource, error))
@@ -49,41 +47,36 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(error.code, error.message, resource.resource_type, resource.resource_name)
+    message = None if error.code == UnknownServerError.code else error.message
+    return AlterConfigsResourceResponse(error.code, message, resource.resource_type, resource.resource_name)
 
 
-def _alter(broker: Broker, resource: AlterConfigsResource, validate_only: bool) -> None:
+def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_only: bool) -> None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         raise InvalidRequest("Error due to duplicate config keys")
-    topic = require_topic(broker, resource.resource_type, resource.resource_name)
-    overrides = dict(topic.configs)
+    found = find_resource(broker, call, resource.resource_type, resource.resource_name)
+    overrides = dict(found.overrides)
     for config in resource.configs:
-        _change(overrides, config, topic.config)
-    replace_settings(broker, topic, overrides, validate_only)
+        if resource.resource_type == BROKER:
+            _require_fitting(config, found.config)
+        elif config.config_operation not in _OPERATIONS:
+            raise UnknownServerError  # Apache says no more
+        _change(overrides, config, found.config)
+    found.replace(overrides, validate_only=validate_only)
 
 
-def require_topic(broker: Broker, resource_type: int, name: str) -> Topic:
-    """The topic whose settings are to be changed. Raises `InvalidRequest`, `UnknownTopicOrPartition`."""
-    if resource_type != TOPIC:
-        raise InvalidRequest(f"Unknown resource type {resource_type}")
-    topic = broker.topics.get(name)
-    if topic is None:
-        raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
-    return topic
+def _require_fitting(config: AlterableConfig, current: SettingsTable) -> None:
+    """Raises `InvalidRequest` or `InvalidConfig`, in Apache's words for brokers."""
+    if config.config_operation not in _OPERATIONS:
+        raise InvalidRequest(f"Unknown operations type {config.config_operation}")
+    setting = current.setting(config.name)
+    if config.config_operation in (_APPEND, _SUBTRACT) and (setting is None or setting.type != "list"):
+        word = "append" if config.config_operation == _APPEND else "subtract"
+        raise InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")
 
 
-def replace_settings(broker: Broker, topic: Topic, overrides: dict[str, str], validate_only: bool) -> None:
-    """Gives a topic these settings and no others. Raises `InvalidConfig`."""
-    try:
-        broker.topics.config_of(overrides)
-    except InvalidSetting as error:
-        raise InvalidConfig(str(error)) from None
-    if not validate_only:
-        broker.topics.configure(topic, overrides)
-
-
-def _change(overrides: dict[str, str], config: AlterableConfig, current: TopicConfig) -> None:
+def _change(overrides: dict[str, str], config: AlterableConfig, current: SettingsTable) -> None:
     if config.config_operation == _DELETE:
         overrides.pop(config.name, None)
         return
@@ -92,12 +85,8 @@ def _change(overrides: dict[str, str], config: AlterableConfig, current: TopicCo
     if config.config_operation == _SET:
         overrides[config.name] = config.value
         return
-    setting = TopicConfig.setting(config.name)
-    if setting is None:
-        raise InvalidConfig(f"Unknown topic config name: {config.name}")
-    if config.config_operation not in (_APPEND, _SUBTRACT):
-        raise InvalidRequest(f"Unknown operation {config.config_operation}")
-    if setting.type != "list":
+    setting = current.setting(config.name)
+    if setting is None or setting.type != "list":
         word = "APPEND" if config.config_operation == _APPEND else "SUBTRACT"
         raise InvalidConfig(f"Can't {word} to key {config.name} because its type is not LIST.")
     parts = (setting.format(getattr(current, setting.attribute)) or "").split(",")

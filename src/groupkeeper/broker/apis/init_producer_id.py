@@ -5,8 +5,15 @@ Version 6, with two-phase commit (KIP-939), is unstable in Kafka 4.3 and served 
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._transactions import may_use, told_before
-from groupkeeper.protocol.errors import InvalidRequest, TransactionalIdAuthorizationFailed, UnsupportedVersion
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.protocol.errors import (
+    ClusterAuthorizationFailed,
+    InvalidRequest,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedVersion,
+)
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
@@ -35,12 +42,20 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if (request.producer_id < 0) != (request.producer_epoch < 0) or request.transactional_id == "":
         return _refused(InvalidRequest.code)
     if request.transactional_id is None:
+        if not _may_write_at_all(broker, call):
+            return _refused(ClusterAuthorizationFailed.code)
         return InitProducerIdResponse(producer_id=broker.new_producer_id(), producer_epoch=0)
     answer = broker.transactions.ask(request.transactional_id, request, call.api_version)
     assert isinstance(answer, InitProducerIdResponse)
     if answer.error_code:
         return _refused(told_before(_FENCED_SINCE, call.api_version, answer.error_code))
     return answer
+
+
+def _may_write_at_all(broker: Broker, call: Call) -> bool:
+    return may_cluster(broker, call, Operation.IDEMPOTENT_WRITE) or broker.authorizer.allows_any(
+        call, Operation.WRITE, ResourceType.TOPIC
+    )
 
 
 def _refused(code: int) -> InitProducerIdResponse:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.topic_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import (
     FencedLeaderEpoch,
@@ -60,6 +62,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             if wanted[topic.name, part.partition_index] > 1:
                 continue
             try:
+                require_topic(broker, call, Operation.DESCRIBE, topic.name)
                 log = broker.topics.partition(topic.name, part.partition_index)
                 answers.append(_find(log, part, call.api_version, committed))
             except KafkaError as error:

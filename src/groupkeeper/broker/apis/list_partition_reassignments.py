@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._access import require_cluster
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
 TYPE_CHECKING = False
@@ -15,4 +17,5 @@ VERSIONS = (0, 0)
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
+    require_cluster(broker, call, Operation.DESCRIBE)
     return ListPartitionReassignmentsResponse(error_message=None)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.topic_log import LEADER_EPOCH
 from groupkeeper.broker.topic_names import require_valid_name
-from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -27,12 +36,6 @@ KEY = 3
 VERSIONS = (0, 13)
 
 _TOPIC_IDS_SINCE = 12
-NOT_REQUESTED = -(2**31)
-"""Authorized operations of somebody who didn't ask for them."""
-TOPIC_OPERATIONS = 3576
-"""Read, write, create, delete, alter, describe, describe configs, alter configs: everything, as nobody is refused."""
-CLUSTER_OPERATIONS = 8096
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -40,15 +43,14 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, MetadataRequest)
     _check(request, call.api_version)
     node = broker.endpoint(call.listener)
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
         cluster_id=broker.cluster_id,
         controller_id=node.node_id,
-        topics=_topics(broker, request, call.api_version, operations),
-        cluster_authorized_operations=CLUSTER_OPERATIONS
-        if request.include_cluster_authorized_operations
-        else NOT_REQUESTED,
+        topics=_topics(broker, call, request),
+        cluster_authorized_operations=cluster_operations(
+            broker, call, wanted=request.include_cluster_authorized_operations
+        ),
     )
 
 
@@ -67,35 +69,42 @@ def _check(request: MetadataRequest, version: int) -> None:
             raise InvalidRequest(f"Topic IDs are not supported in requests for version {version}")
 
 
-def _topics(broker: Broker, request: MetadataRequest, version: int, operations: int) -> list[MetadataResponseTopic]:
+def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
     wanted: Sequence[MetadataRequestTopic] | None = request.topics
-    if wanted is None or (version == 0 and not wanted):
-        known = (broker.topics.get(name) for name in broker.topics.names())
-        return [_describe(topic, broker, operations) for topic in known if topic is not None]
+    if wanted is None or (call.api_version == 0 and not wanted):
+        names = (name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name))
+        known = (broker.topics.get(name) for name in names)
+        return [_describe(broker, call, request, topic) for topic in known if topic is not None]
     # Each once, however often it was asked for.
     unique = {(topic.name, topic.topic_id): topic for topic in wanted}
-    return [_one(broker, topic, request.allow_auto_topic_creation, operations) for topic in unique.values()]
+    return [_one(broker, call, request, topic) for topic in unique.values()]
 
 
-def _one(broker: Broker, wanted: MetadataRequestTopic, may_create: bool, operations: int) -> MetadataResponseTopic:
+def _one(broker: Broker, call: Call, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
     if wanted.topic_id != ZERO_UUID or wanted.name is None:
         topic = broker.topics.by_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(UnknownTopicId.code, None, wanted.topic_id)
-        return _describe(topic, broker, operations)
+        if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
+            return MetadataResponseTopic(TopicAuthorizationFailed.code, None, wanted.topic_id)
+        return _describe(broker, call, request, topic)
+    if not may_topic(broker, call, Operation.DESCRIBE, wanted.name):
+        return MetadataResponseTopic(TopicAuthorizationFailed.code, wanted.name)
     topic = broker.topics.get(wanted.name)
     if topic is not None:
-        return _describe(topic, broker, operations)
+        return _describe(broker, call, request, topic)
     try:
         require_valid_name(wanted.name)
-        if not (may_create and broker.may_create_automatically(wanted.name)):
+        if not (request.allow_auto_topic_creation and broker.may_create_automatically(wanted.name)):
             raise UnknownTopicOrPartition
-        return _describe(broker.create_automatically(wanted.name), broker, operations)
+        if not may_cluster(broker, call, Operation.CREATE):
+            require_topic(broker, call, Operation.CREATE, wanted.name)
+        return _describe(broker, call, request, broker.create_automatically(wanted.name))
     except KafkaError as error:
         return MetadataResponseTopic(error.code, wanted.name, is_internal=broker.is_internal(wanted.name))
 
 
-def _describe(topic: Topic, broker: Broker, operations: int) -> MetadataResponseTopic:
+def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
     node = [broker.config.node_id]
     partitions = [
         MetadataResponsePartition(
@@ -107,4 +116,5 @@ def _describe(topic: Topic, broker: Broker, operations: int) -> MetadataResponse
         )
         for log in topic.partitions
     ]
+    operations = topic_operations(broker, call, topic.name, wanted=request.include_topic_authorized_operations)
     return MetadataResponseTopic(0, topic.name, topic.topic_id, topic.is_internal, partitions, operations)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.topic_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
@@ -34,6 +36,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         parts = []
         for part in wanted.partitions:
             try:
+                require_topic(broker, call, Operation.DESCRIBE, wanted.topic)
                 parts.append(_end(broker.topics.partition(wanted.topic, part.partition), part))
             except KafkaError as error:
                 parts.append(EpochEndOffset(error.code, part.partition))

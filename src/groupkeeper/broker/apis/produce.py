@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis._transactions import may_use, writer_error
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.connection import CloseConnection
 from groupkeeper.broker.produced import RefusedRecords, check_produced
 from groupkeeper.protocol.errors import (
     ConcurrentTransactions,
@@ -67,6 +70,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, ProduceRequest)
+    if request.acks == 0:
+        # Nobody waits for an answer; this is how its producer hears of it.
+        raise CloseConnection(f"a Produce request without acknowledgement failed: {error.name}")
     return ProduceResponse(
         [
             TopicProduceResponse(
@@ -84,9 +90,10 @@ def _append_topic(broker: Broker, call: Call, wanted: TopicProduceData) -> Topic
     for part in wanted.partition_data:
         log = topic.partition(part.index) if topic is not None else None
         try:
-            if topic is None:
-                raise UnknownTopicId if by_id else UnknownTopicOrPartition
-            if log is None:
+            if topic is None and by_id:
+                raise UnknownTopicId
+            require_topic(broker, call, Operation.WRITE, wanted.name if topic is None else topic.name)
+            if topic is None or log is None:
                 raise UnknownTopicOrPartition
             answers.append(_append(broker, call, topic, log, part))
         except KafkaError as error:

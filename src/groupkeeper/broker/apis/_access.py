@@ -1,0 +1,38 @@
+"""What the APIs of topics and of the cluster ask before they do anything (section 6.12 of the requirements)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import CLUSTER_NAME, NOT_REQUESTED, Operation, ResourceType
+from groupkeeper.protocol.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+
+
+def may_cluster(broker: Broker, call: Call, operation: Operation) -> bool:
+    """Whether the caller may do the operation on the cluster."""
+    return broker.authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
+    """Raises `ClusterAuthorizationFailed`."""
+    if not may_cluster(broker, call, operation):
+        raise ClusterAuthorizationFailed
+
+
+def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:
+    """Raises `TopicAuthorizationFailed`, whether there is such a topic or not (GA-03)."""
+    if not broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic):
+        raise TopicAuthorizationFailed
+
+
+def topic_operations(broker: Broker, call: Call, topic: str, *, wanted: bool = True) -> int:
+    """What the caller may do with a topic, as a bit field."""
+    return broker.authorizer.allowed_operations(call, ResourceType.TOPIC, topic) if wanted else NOT_REQUESTED
+
+
+def cluster_operations(broker: Broker, call: Call, *, wanted: bool) -> int:
+    """What the caller may do with the cluster, as a bit field."""
+    return broker.authorizer.allowed_operations(call, ResourceType.CLUSTER, CLUSTER_NAME) if wanted else NOT_REQUESTED

@@ -1,0 +1,107 @@
+"""The resources whose settings clients may change: topics, groups and the broker."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.dynamic_config import ALL_BROKERS
+from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.protocol.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    InvalidConfig,
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.settings import SettingsTable
+
+TOPIC = 2
+BROKER = 4
+GROUP = 32
+
+
+class Resource:
+    """A topic, a group or the broker with its settings.
+
+    Attributes:
+        config: the settings in force.
+        overrides: those given to the resource itself, as texts by name.
+    """
+
+    def __init__(
+        self,
+        config: SettingsTable,
+        overrides: Mapping[str, str],
+        check: Callable[[Mapping[str, str]], object],
+        configure: Callable[[Mapping[str, str]], None],
+        refusal: type[KafkaError] = InvalidConfig,
+    ) -> None:
+        self.config = config
+        self._refusal = refusal
+        self.overrides = overrides
+        self._check = check
+        self._configure = configure
+
+    def replace(self, overrides: Mapping[str, str], *, validate_only: bool) -> None:
+        """Gives the resource these settings and no others.
+
+        Raises `InvalidConfig` (for the broker `InvalidRequest`), `KafkaStorageError`.
+        """
+        try:
+            self._check(overrides)
+        except InvalidSetting as error:
+            raise self._refusal(str(error)) from None
+        if not validate_only:
+            self._configure(overrides)
+
+
+def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> Resource:
+    """The resource whose settings are to be changed.
+
+    Raises `InvalidRequest`, `UnknownTopicOrPartition`, `TopicAuthorizationFailed`, `GroupAuthorizationFailed`.
+    """
+    require_allowed(broker, call, Operation.ALTER_CONFIGS, resource_type, name)
+    if resource_type == TOPIC:
+        topic = broker.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+        topics = broker.topics
+        return Resource(topic.config, topic.configs, topics.config_of, lambda given: topics.configure(topic, given))
+    if resource_type == GROUP:
+        if not name:
+            raise InvalidRequest("Default group resources are not allowed.")
+        configs = broker.group_configs
+        config = configs.of(name)
+        return Resource(config, config.overrides, configs.check, lambda given: configs.configure(name, given))
+    if resource_type == BROKER:
+        if name != ALL_BROKERS and not name.lstrip("-").isdigit():
+            raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
+        if name not in (ALL_BROKERS, str(broker.config.node_id)):
+            raise InvalidRequest(f"Unexpected broker id, expected {broker.config.node_id}, but received {name}")
+        changes = broker.dynamic_config
+        return Resource(
+            broker.config,
+            broker.config.changed.get(name, {}),
+            lambda given: changes.check(name, given),
+            lambda given: changes.configure(name, given),
+            InvalidRequest,
+        )
+    raise InvalidRequest(f"Unknown resource type {resource_type}")
+
+
+def require_allowed(broker: Broker, call: Call, operation: Operation, resource_type: int, name: str) -> None:
+    """Raises `TopicAuthorizationFailed`, `GroupAuthorizationFailed` or `ClusterAuthorizationFailed`."""
+    if resource_type == TOPIC and not broker.authorizer.allows(call, operation, ResourceType.TOPIC, name):
+        raise TopicAuthorizationFailed
+    if resource_type == GROUP and not broker.authorizer.allows(call, operation, ResourceType.GROUP, name):
+        raise GroupAuthorizationFailed
+    if resource_type == BROKER and not broker.authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed

@@ -1,0 +1,88 @@
+"""What the APIs of share groups share."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.coordinator.share_state import SharePartitionKey
+from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol, TypeVar
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+
+    class Partition(Protocol):
+        """A share-partition's part of a request."""
+
+        partition: int
+
+    D = TypeVar("D", bound=Partition)
+    D_co = TypeVar("D_co", bound=Partition, covariant=True)
+    P = TypeVar("P")
+
+    class Topic(Protocol[D_co]):
+        """A topic's part of a request."""
+
+        topic_id: bytes
+
+        @property
+        def partitions(self) -> Sequence[D_co]: ...
+
+    class StateRequest(Protocol[D_co]):
+        """A request to the share coordinator."""
+
+        group_id: str
+
+        @property
+        def topics(self) -> Sequence[Topic[D_co]]: ...
+
+
+def trouble_of(broker: Broker) -> KafkaError | None:
+    """What refuses every request of share groups: they are not served (K1099-23). None when they are."""
+    return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
+
+
+async def ask_share_coordinator(
+    broker: Broker,
+    call: Call,
+    request: StateRequest[D],
+    operate: Callable[[SharePartitionKey, D], P],
+    failure: Callable[[int, int, str], P],
+) -> list[tuple[bytes, list[P]]]:
+    """The results of an operation on every share-partition of a request, by topic id (GS-09).
+
+    Args:
+        operate: does it with one of them and makes the result; raises `KafkaError`.
+        failure: makes the result from partition, error code and message.
+    """
+    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return fail_all(request, ClusterAuthorizationFailed(), failure)
+    trouble = trouble_of(broker)
+    if trouble is not None:
+        return fail_all(request, trouble, failure)
+    answers = []
+    for topic in request.topics if request.group_id else ():
+        results = []
+        for one in topic.partitions:
+            key = SharePartitionKey(request.group_id, topic.topic_id, one.partition)
+            try:
+                await broker.share_states.ready(key)
+                results.append(operate(key, one))
+            except KafkaError as error:
+                results.append(failure(one.partition, error.code, error.message))
+        if results:
+            answers.append((topic.topic_id, results))
+    return answers
+
+
+def fail_all(
+    request: StateRequest[D], error: KafkaError, failure: Callable[[int, int, str], P]
+) -> list[tuple[bytes, list[P]]]:
+    """The results of a request to the share coordinator that failed as a whole."""
+    return [
+        (topic.topic_id, [failure(one.partition, error.code, error.message) for one in topic.partitions])
+        for topic in request.topics
+    ]

@@ -1,0 +1,106 @@
+"""What ShareFetch and ShareAcknowledge share: who may ask, and what their acknowledgements must look like."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.features import feature_level
+from groupkeeper.coordinator.share_partition import Acknowledgement
+from groupkeeper.coordinator.share_partition_batch import AcknowledgeType
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.messages.share_acknowledge_request import AcknowledgementBatch, ShareAcknowledgeRequest
+    from groupkeeper.protocol.messages.share_fetch_request import AcknowledgementBatch as FetchAcknowledgementBatch
+    from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
+
+    Place = tuple[bytes, int]
+    Batches = Sequence[AcknowledgementBatch] | Sequence[FetchAcknowledgementBatch]
+
+RENEW_SINCE = 2
+_LONGEST_MEMBER_ID = 36
+
+
+def check_member(broker: Broker, call: Call, request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, str]:
+    """The group and the member that ask.
+
+    Raises `UnsupportedVersion` when share groups are off, `InvalidRequest`, `GroupAuthorizationFailed`.
+    """
+    if feature_level(broker.config, "share.version") == 0:
+        raise UnsupportedVersion
+    if request.group_id is None:
+        raise InvalidRequest("Invalid group id in the request.")
+    if not may(broker, call, Operation.READ, request.group_id):
+        raise GroupAuthorizationFailed
+    if not request.member_id or len(request.member_id) > _LONGEST_MEMBER_ID:
+        raise InvalidRequest("Invalid member id in the request.")
+    return request.group_id, request.member_id
+
+
+async def acknowledge(
+    broker: Broker, call: Call, request: ShareFetchRequest | ShareAcknowledgeRequest, said: Mapping[Place, Batches]
+) -> dict[Place, KafkaError | None]:
+    """What became of the acknowledgements of each partition: the error, or None when they are stored."""
+    results: dict[Place, KafkaError | None] = {}
+    for place, batches in said.items():
+        try:
+            await _acknowledge(broker, call, request, place, batches)
+            results[place] = None
+        except KafkaError as error:
+            results[place] = error
+    return results
+
+
+async def _acknowledge(
+    broker: Broker, call: Call, request: ShareFetchRequest | ShareAcknowledgeRequest, place: Place, batches: Batches
+) -> None:
+    topic_id, index = place
+    topic = broker.topics.by_id(topic_id)
+    if topic is None:
+        raise UnknownTopicId
+    acknowledgements = _checked(batches, may_renew=call.api_version >= RENEW_SINCE, wants_renewal=request.is_renew_ack)
+    if not may_topic(broker, call, Operation.READ, topic.name):
+        raise TopicAuthorizationFailed
+    assert request.group_id is not None
+    assert request.member_id is not None
+    led = broker.share_sessions.partitions.get(request.group_id, topic_id, index)
+    if topic.partition(index) is None or led is None:
+        raise UnknownTopicOrPartition
+    await led.acknowledge(request.member_id, acknowledgements)
+
+
+def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[Acknowledgement]:
+    highest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+    behind = -1
+    acknowledgements = []
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        is_whole = len(types) == 1 or len(types) == last - first + 1
+        if not behind < first <= last or not is_whole or not all(0 <= kind <= highest for kind in types):
+            raise InvalidRequest
+        if AcknowledgeType.RENEW in types and not wants_renewal:
+            raise InvalidRequest
+        behind = last
+        acknowledgements.append(Acknowledgement(first, last, types))
+    return acknowledgements
+
+
+def by_topic(places: Iterable[Place]) -> dict[bytes, list[Place]]:
+    """Partitions grouped by their topic, in the order of their first one."""
+    grouped: dict[bytes, list[Place]] = {}
+    for place in places:
+        grouped.setdefault(place[0], []).append(place)
+    return grouped

@@ -1,0 +1,16 @@
+"""What the APIs of streams groups share."""
+
+from __future__ import annotations
+
+from groupkeeper.protocol.errors import KafkaError, UnsupportedVersion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+
+
+def trouble_of(broker: Broker) -> KafkaError | None:
+    """What refuses every request of streams groups: they are not served. None when they are."""
+    is_allowed = "streams" in broker.config.group_coordinator_rebalance_protocols
+    is_on = broker.config.features.get("streams.version", 1) > 0
+    return None if is_allowed and is_on else UnsupportedVersion()

@@ -1,0 +1,134 @@
+"""DescribeShareGroupOffsets (90): how far share groups are, and what is left to them (KIP-932, KIP-1226)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._share_groups import trouble_of
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.share_group import ShareGroup
+from groupkeeper.coordinator.share_state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
+from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.describe_share_group_offsets_response import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.topics import Topic
+    from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 90
+VERSIONS = (0, 1)
+_UNKNOWN_LAG = -1
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, DescribeShareGroupOffsetsRequest)
+    trouble = trouble_of(broker)
+    if trouble is not None:
+        return refuse(call, trouble)
+    return DescribeShareGroupOffsetsResponse(groups=[await _describe(broker, call, group) for group in request.groups])
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    assert isinstance(call.message, DescribeShareGroupOffsetsRequest)
+    return DescribeShareGroupOffsetsResponse(groups=[_failure(group.group_id, error) for group in call.message.groups])
+
+
+def _failure(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
+    return DescribeShareGroupOffsetsResponseGroup(group_id, error_code=error.code, error_message=error.message)
+
+
+async def _describe(
+    broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
+) -> DescribeShareGroupOffsetsResponseGroup:
+    if not may(broker, call, Operation.DESCRIBE, group.group_id):
+        return _failure(group.group_id, GroupAuthorizationFailed())
+    try:
+        topics = await (_describe_all if group.topics is None else _describe_named)(broker, call, group)
+    except KafkaError as error:
+        return _failure(group.group_id, error)
+    return DescribeShareGroupOffsetsResponseGroup(group.group_id, topics)
+
+
+async def _describe_all(
+    broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    """All that is initialized, of topics that the caller may see."""
+    shard = broker.groups.shard_of(group.group_id)
+    shard.require_active()
+    known = shard.coordinator.state.groups.get(group.group_id)
+    if not isinstance(known, ShareGroup):
+        return []
+    described = []
+    for topic_id, (_, partitions) in known.has.initialized.items():
+        topic = broker.topics.by_id(topic_id)
+        if topic is not None and may_topic(broker, call, Operation.DESCRIBE, topic.name):
+            described.append(await _describe_topic(broker, group.group_id, topic, sorted(partitions)))
+    return described
+
+
+async def _describe_named(
+    broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    broker.groups.shard_of(group.group_id).require_active()
+    described, unknown = [], []
+    for wanted in group.topics or ():
+        topic = broker.topics.get(wanted.topic_name)
+        if not may_topic(broker, call, Operation.DESCRIBE, wanted.topic_name):
+            unknown.append(_unknown_topic(wanted.topic_name, wanted.partitions, TopicAuthorizationFailed()))
+        elif topic is None:
+            unknown.append(_unknown_topic(wanted.topic_name, wanted.partitions, None))
+        else:
+            described.append(await _describe_topic(broker, group.group_id, topic, wanted.partitions))
+    return [*unknown, *described]
+
+
+def _unknown_topic(
+    name: str, partitions: Iterable[int], error: KafkaError | None
+) -> DescribeShareGroupOffsetsResponseTopic:
+    code, message = (0, None) if error is None else (error.code, error.message)
+    start_offset = UNKNOWN_OFFSET if error is None else 0
+    return DescribeShareGroupOffsetsResponseTopic(
+        name,
+        ZERO_UUID,
+        [
+            DescribeShareGroupOffsetsResponsePartition(index, start_offset, error_code=code, error_message=message)
+            for index in partitions
+        ],
+    )
+
+
+async def _describe_topic(
+    broker: Broker, group_id: str, topic: Topic, partitions: Iterable[int]
+) -> DescribeShareGroupOffsetsResponseTopic:
+    described = [await _describe_partition(broker, group_id, topic, index) for index in partitions]
+    return DescribeShareGroupOffsetsResponseTopic(topic.name, topic.topic_id, described)
+
+
+async def _describe_partition(
+    broker: Broker, group_id: str, topic: Topic, index: int
+) -> DescribeShareGroupOffsetsResponsePartition:
+    """What the share coordinator knows; where it knows nothing there is no offset, and no error either (GS-15)."""
+    key = SharePartitionKey(group_id, topic.topic_id, index)
+    try:
+        await broker.share_states.ready(key)
+        state = broker.share_states.summary(key)
+    except KafkaError:
+        return DescribeShareGroupOffsetsResponsePartition(index, UNKNOWN_OFFSET)
+    log = topic.partition(index)
+    lag = _UNKNOWN_LAG
+    if log is not None and state.start_offset != UNKNOWN_OFFSET and state.delivery_complete_count != UNKNOWN_COUNT:
+        lag = log.high_watermark - state.start_offset - state.delivery_complete_count
+    return DescribeShareGroupOffsetsResponsePartition(index, state.start_offset, state.leader_epoch, lag)

@@ -1,0 +1,41 @@
+"""InitializeShareGroupState (83): the group coordinator asks the share coordinator to begin share-partitions."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_all
+from groupkeeper.protocol.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest
+from groupkeeper.protocol.messages.initialize_share_group_state_response import (
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.coordinator.share_state import SharePartitionKey
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.messages.initialize_share_group_state_request import PartitionData
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 83
+VERSIONS = (0, 0)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, InitializeShareGroupStateRequest)
+
+    def operate(key: SharePartitionKey, data: PartitionData) -> PartitionResult:
+        broker.share_states.initialize(key, data.state_epoch, data.start_offset)
+        return PartitionResult(data.partition)
+
+    answers = await ask_share_coordinator(broker, call, request, operate, PartitionResult)
+    return InitializeShareGroupStateResponse(results=[InitializeStateResult(*answer) for answer in answers])
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    assert isinstance(call.message, InitializeShareGroupStateRequest)
+    answers = fail_all(call.message, error, PartitionResult)
+    return InitializeShareGroupStateResponse(results=[InitializeStateResult(*answer) for answer in answers])

@@ -1,0 +1,47 @@
+"""ReadShareGroupState (84): the leader of share-partitions asks the share coordinator where to begin."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_all
+from groupkeeper.protocol.messages.read_share_group_state_request import ReadShareGroupStateRequest
+from groupkeeper.protocol.messages.read_share_group_state_response import (
+    PartitionResult,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.coordinator.share_state import SharePartitionKey
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.messages.read_share_group_state_request import PartitionData
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 84
+VERSIONS = (0, 0)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ReadShareGroupStateRequest)
+
+    def operate(key: SharePartitionKey, data: PartitionData) -> PartitionResult:
+        state = broker.share_states.read(key, data.leader_epoch)
+        return PartitionResult(
+            data.partition,
+            state_epoch=state.state_epoch,
+            start_offset=state.start_offset,
+            state_batches=[StateBatch(*batch) for batch in state.batches],
+        )
+
+    answers = await ask_share_coordinator(broker, call, request, operate, PartitionResult)
+    return ReadShareGroupStateResponse(results=[ReadStateResult(*answer) for answer in answers])
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    assert isinstance(call.message, ReadShareGroupStateRequest)
+    answers = fail_all(call.message, error, PartitionResult)
+    return ReadShareGroupStateResponse(results=[ReadStateResult(*answer) for answer in answers])

@@ -1,0 +1,53 @@
+"""ShareAcknowledge (79): what a member of a share group says of the records that it acquired (KIP-932)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
+from groupkeeper.broker.share_sessions import FINAL_EPOCH, FIRST_EPOCH
+from groupkeeper.protocol.errors import InvalidShareSessionEpoch
+from groupkeeper.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
+from groupkeeper.protocol.messages.share_acknowledge_response import (
+    PartitionData,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 79
+VERSIONS = (1, 2)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ShareAcknowledgeRequest)
+    group_id, member_id = check_member(broker, call, request)
+    if request.share_session_epoch == FIRST_EPOCH:
+        raise InvalidShareSessionEpoch
+    session = broker.share_sessions.require(group_id, member_id, request.share_session_epoch)
+    if request.share_session_epoch != FINAL_EPOCH:
+        session.advance()
+    said = {
+        (topic.topic_id, part.partition_index): part.acknowledgement_batches
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    results = await acknowledge(broker, call, request, said)
+    if request.share_session_epoch == FINAL_EPOCH:
+        await broker.share_sessions.end(session)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=broker.group_configs.of(group_id).share_record_lock_duration_ms,
+        responses=[
+            ShareAcknowledgeTopicResponse(topic_id, [_answer(place[1], results[place]) for place in places])
+            for topic_id, places in by_topic(results).items()
+        ],
+    )
+
+
+def _answer(index: int, error: KafkaError | None) -> PartitionData:
+    return PartitionData(index) if error is None else PartitionData(index, error.code, error.message)

@@ -1,0 +1,150 @@
+"""ShareFetch (78): acquires records for a member of a share group, and takes what it says of earlier ones (KIP-932)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from groupkeeper.broker.apis._groups import may_topic
+from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.share_fetch import Wanted, fetch
+from groupkeeper.broker.share_sessions import FINAL_EPOCH, FIRST_EPOCH
+from groupkeeper.protocol.errors import InvalidRequest, ShareSessionLimitReached, TopicAuthorizationFailed
+from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
+from groupkeeper.protocol.messages.share_fetch_response import (
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.share_sessions import ShareSession
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+    Place = tuple[bytes, int]
+
+KEY = 78
+VERSIONS = (1, 2)
+
+_RECORD_LIMIT = 1
+"""The acquire mode in which a member gets no more records than it asks for."""
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ShareFetchRequest)
+    check_member(broker, call, request)
+    if request.is_renew_ack:
+        _check_renewal(request)
+    said = {
+        (topic.topic_id, part.partition_index): part.acknowledgement_batches
+        for topic in request.topics
+        for part in topic.partitions
+        if part.acknowledgement_batches
+    }
+    if said and request.share_session_epoch == FIRST_EPOCH:
+        raise InvalidRequest
+    session = await _session(broker, request)
+    results = await acknowledge(broker, call, request, said)
+    answers: dict[Place, PartitionData] = {}
+    if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
+        answers = await _fetch(broker, call, request, session)
+    for place, error in results.items():
+        _add_result(answers.setdefault(place, PartitionData(place[1])), error)
+    if request.share_session_epoch == FINAL_EPOCH:
+        await broker.share_sessions.end(session)
+    return ShareFetchResponse(
+        acquisition_lock_timeout_ms=broker.group_configs.of(session.group_id).share_record_lock_duration_ms,
+        responses=[
+            ShareFetchableTopicResponse(topic_id, [answers[place] for place in places])
+            for topic_id, places in by_topic(answers).items()
+        ],
+    )
+
+
+def _check_renewal(request: ShareFetchRequest) -> None:
+    """A request that renews locks fetches nothing."""
+    wanted = {
+        "maxBytes": request.max_bytes,
+        "minBytes": request.min_bytes,
+        "maxRecords": request.max_records,
+        "maxWaitMs": request.max_wait_ms,
+    }
+    given = [name for name, value in wanted.items() if value != 0]
+    if given:
+        raise InvalidRequest(f"{', '.join(given)} must be 0 in a request that renews acquisition locks.")
+
+
+async def _session(broker: Broker, request: ShareFetchRequest) -> ShareSession:
+    """The member's session, with the partitions that the request adds and forgets."""
+    assert request.group_id is not None
+    assert request.member_id is not None
+    sessions, epoch = broker.share_sessions, request.share_session_epoch
+    if epoch == FIRST_EPOCH:
+        try:
+            session = sessions.begin(request.group_id, request.member_id)
+        except ShareSessionLimitReached:
+            # A member that is refused asks again at once: it has to be slowed down, and there may be room by then.
+            await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
+            session = sessions.begin(request.group_id, request.member_id)
+    else:
+        session = sessions.require(request.group_id, request.member_id, epoch)
+        if epoch == FINAL_EPOCH:
+            return session
+        session.advance()
+    for wanted in request.topics:
+        topic = broker.topics.by_id(wanted.topic_id)
+        for part in wanted.partitions:
+            session.add((wanted.topic_id, part.partition_index), None if topic is None else topic.name)
+    session.forget((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
+    return session
+
+
+async def _fetch(
+    broker: Broker, call: Call, request: ShareFetchRequest, session: ShareSession
+) -> dict[Place, PartitionData]:
+    """What the answer has of each partition; those of which there is nothing new to say are left out."""
+    answers: dict[Place, PartitionData] = {}
+    topics: dict[Place, str | None] = {}
+    for place, name in _rotated(session):
+        if name is None or may_topic(broker, call, Operation.READ, name):
+            topics[place] = name
+        else:
+            error = TopicAuthorizationFailed()
+            answers[place] = PartitionData(place[1], error.code, error.message)
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    wanted = Wanted(
+        session=session,
+        topics=topics,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        max_records=request.max_records,
+        batch_size=request.batch_size,
+        is_strict=request.share_acquire_mode == _RECORD_LIMIT,
+    )
+    answers |= await fetch(broker.share_sessions.partitions, wanted) if topics else {}
+    told = {
+        place: answer
+        for place, answer in answers.items()
+        if answer.records or answer.error_code or place in session.unanswered
+    }
+    session.unanswered = {place for place in session.unanswered if place in answers and answers[place].error_code}
+    return told
+
+
+def _rotated(session: ShareSession) -> list[tuple[Place, str | None]]:
+    """The session's partitions; each time another one comes first, so that none starves."""
+    topics = list(session.topics.items())
+    first = session.epoch % len(topics) if topics else 0
+    return topics[first:] + topics[:first]
+
+
+def _add_result(answer: PartitionData, error: KafkaError | None) -> None:
+    if error is not None:
+        answer.acknowledge_error_code = error.code
+        answer.acknowledge_error_message = error.message

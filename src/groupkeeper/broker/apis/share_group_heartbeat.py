@@ -1,0 +1,45 @@
+"""ShareGroupHeartbeat (76): members of share groups join, stay and leave (KIP-932)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._share_groups import trouble_of
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.refusals import refuse as refuse_request
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, TopicAuthorizationFailed
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 76
+VERSIONS = (1, 1)
+_LONGEST_MEMBER_ID = 36
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, ShareGroupHeartbeatRequest)
+    trouble = trouble_of(broker) or _trouble_of(broker, call, request)
+    if trouble is not None:
+        response = refuse_request(request, trouble)
+    else:
+        response = await broker.groups.ask(request.group_id, request, call)
+    assert isinstance(response, ShareGroupHeartbeatResponse)
+    return response
+
+
+def _trouble_of(broker: Broker, call: Call, request: ShareGroupHeartbeatRequest) -> KafkaError | None:
+    """What refuses the request before its group is looked at (GS-01, GA-02), or None."""
+    if not may(broker, call, Operation.READ, request.group_id):
+        return GroupAuthorizationFailed()
+    if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
+        return InvalidRequest()
+    if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in request.subscribed_topic_names or ()):
+        return TopicAuthorizationFailed()
+    return None

@@ -1,0 +1,186 @@
+"""APIs that move partitions, leaders and nodes of a cluster: what they come to when one process is all of it."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._access import require_cluster
+from groupkeeper.broker.apis.create_topics import check_assignment
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.protocol.errors import (
+    BrokerIdNotRegistered,
+    ElectionNotNeeded,
+    KafkaError,
+    LogDirNotFound,
+    NoReassignmentInProgress,
+    UnknownTopicOrPartition,
+    code_of,
+)
+from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+)
+from groupkeeper.protocol.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from groupkeeper.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
+from groupkeeper.protocol.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from groupkeeper.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from groupkeeper.protocol.messages.describe_quorum_response import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from groupkeeper.protocol.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from groupkeeper.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEYS = {34: (1, 2), 43: (0, 2), 45: (0, 1), 55: (0, 2), 64: (0, 0)}
+
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    reads = isinstance(call.message, DescribeQuorumRequest)
+    require_cluster(broker, call, Operation.DESCRIBE if reads else Operation.ALTER)
+    match call.message:
+        case ElectLeadersRequest() as request:
+            return _elect(broker, request)
+        case AlterPartitionReassignmentsRequest() as reassignments:
+            return _reassign(broker, reassignments)
+        case AlterReplicaLogDirsRequest() as moves:
+            return _move(broker, moves)
+        case DescribeQuorumRequest() as quorum:
+            return _describe_quorum(broker, call, quorum)
+        case UnregisterBrokerRequest(broker_id=broker_id):
+            # Kafka unregisters a broker that runs, and that registers again at once.
+            if broker_id == broker.config.node_id:
+                raise UnknownTopicOrPartition
+            raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")
+    raise AssertionError(f"no request of this module: {call.api_key}")
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    from groupkeeper.broker.apis import not_offered
+
+    match call.message:
+        case AlterReplicaLogDirsRequest(dirs=dirs):
+            results = [
+                AlterReplicaLogDirTopicResult(
+                    topic.name, [AlterReplicaLogDirPartitionResult(index, error.code) for index in topic.partitions]
+                )
+                for one in dirs
+                for topic in one.topics
+            ]
+            return AlterReplicaLogDirsResponse(results=results)
+        case ElectLeadersRequest(topic_partitions=wanted) if call.api_version == 0:
+            elections = [
+                ReplicaElectionResult(
+                    topic.topic, [PartitionResult(index, error.code, error.message) for index in topic.partitions]
+                )
+                for topic in wanted or ()
+            ]
+            return ElectLeadersResponse(replica_election_results=elections)
+    return not_offered.refuse(call, error)
+
+
+def _elect(broker: Broker, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    if request.topic_partitions is None:
+        # Those that need no election are left out then.
+        return ElectLeadersResponse(
+            replica_election_results=[ReplicaElectionResult(name) for name in broker.topics.names()]
+        )
+    results = []
+    for wanted in request.topic_partitions:
+        topic = broker.topics.get(wanted.topic)
+        parts = []
+        for index in wanted.partitions:
+            error: KafkaError = ElectionNotNeeded()
+            if topic is None:
+                error = UnknownTopicOrPartition(f"No such topic as {wanted.topic}")
+            elif topic.partition(index) is None:
+                error = UnknownTopicOrPartition(f"No such partition as {wanted.topic}-{index}")
+            parts.append(PartitionResult(index, error.code, error.message))
+        results.append(ReplicaElectionResult(wanted.topic, parts))
+    return ElectLeadersResponse(replica_election_results=results)
+
+
+def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    responses = []
+    for topic in request.topics:
+        parts = []
+        for part in topic.partitions:
+            error = _reassignment_error(broker, topic.name, part)
+            message = None if error is None or error.message == error.text else error.message
+            parts.append(ReassignablePartitionResponse(part.partition_index, code_of(error), message))
+        responses.append(ReassignableTopicResponse(topic.name, parts))
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None, responses=responses
+    )
+
+
+def _reassignment_error(broker: Broker, name: str, part: ReassignablePartition) -> KafkaError | None:
+    topic = broker.topics.get(name)
+    if topic is None:
+        return UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
+    if topic.partition(part.partition_index) is None:
+        return UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
+    if part.replicas is None:
+        return NoReassignmentInProgress()
+    try:
+        check_assignment(part.replicas, broker.config.node_id)
+    except KafkaError as error:
+        return error
+    return None
+
+
+def _move(broker: Broker, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    results = []
+    for directory in request.dirs:
+        for wanted in directory.topics:
+            topic = broker.topics.get(wanted.name)
+            parts = []
+            for index in wanted.partitions:
+                error: KafkaError | None = None
+                if directory.path != broker.storage_path:
+                    error = LogDirNotFound()
+                elif topic is None or topic.partition(index) is None:
+                    error = UnknownTopicOrPartition()
+                parts.append(AlterReplicaLogDirPartitionResult(index, code_of(error)))
+            results.append(AlterReplicaLogDirTopicResult(wanted.name, parts))
+    return AlterReplicaLogDirsResponse(results=results)
+
+
+def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    asked = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
+    if asked != [(_METADATA_TOPIC, [0])]:
+        error = UnknownTopicOrPartition
+        topics = [
+            TopicData(name, [PartitionData(index, error.code, error.text) for index in indexes])
+            for name, indexes in asked
+        ]
+        return DescribeQuorumResponse(topics=topics)
+    node = broker.endpoint(call.listener)
+    voter = ReplicaState(node.node_id, last_fetch_timestamp=call.received_ms, last_caught_up_timestamp=call.received_ms)
+    part = PartitionData(0, leader_id=node.node_id, leader_epoch=1, current_voters=[voter])
+    return DescribeQuorumResponse(
+        topics=[TopicData(_METADATA_TOPIC, [part])],
+        nodes=[Node(node.node_id, [Listener(call.listener, node.host, node.port)])],
+    )

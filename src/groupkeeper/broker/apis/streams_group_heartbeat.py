@@ -1,0 +1,107 @@
+"""StreamsGroupHeartbeat (88): members of streams groups join, stay and leave; their internal topics are created
+(KIP-1071).
+"""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._access import may_cluster
+from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._streams_groups import trouble_of
+from groupkeeper.broker.apis.create_topics import create_topic
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.coordinator.refusals import refuse as refuse_request
+from groupkeeper.coordinator.streams_topology import StatusCode
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    InvalidTopicException,
+    KafkaError,
+    StreamsInvalidTopology,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+)
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Topology
+from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.coordinator.streams_topology import MissingTopic
+    from groupkeeper.protocol.primitives import RootMessage
+
+KEY = 88
+VERSIONS = (0, 0)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, StreamsGroupHeartbeatRequest)
+    trouble = trouble_of(broker) or _trouble_of(broker, call, request)
+    if trouble is not None:
+        response = refuse_request(request, trouble)
+    else:
+        response = await broker.groups.ask(request.group_id, request, call)
+    assert isinstance(response, StreamsGroupHeartbeatResponse)
+    for status in response.status or ():
+        if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
+            missing = broker.groups.shard_of(request.group_id).missing_topics_of(request.group_id)
+            status.status_detail += _create(broker, call, missing)
+    return response
+
+
+def _trouble_of(broker: Broker, call: Call, request: StreamsGroupHeartbeatRequest) -> KafkaError | None:
+    """What refuses the request before its group is looked at (GA-02), or None."""
+    if not may(broker, call, Operation.READ, request.group_id):
+        return GroupAuthorizationFailed()
+    names = [] if request.topology is None else _topics(request.topology)
+    if prohibited := [name for name in names if broker.is_internal(name)]:
+        return StreamsInvalidTopology(
+            f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
+        )
+    if invalid := [name for name in names if not _is_valid(name)]:
+        return StreamsInvalidTopology(f"Topic names {','.join(invalid)} are not valid topic names.")
+    if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in names):
+        return TopicAuthorizationFailed()
+    return None
+
+
+def _topics(topology: Topology) -> Iterable[str]:
+    """All topics of a topology, each once."""
+    names = {}
+    for one in topology.subtopologies:
+        internal = (*one.repartition_source_topics, *one.state_changelog_topics)
+        names.update(dict.fromkeys((*one.source_topics, *(topic.name for topic in internal))))
+    return names
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        require_valid_name(name)
+    except InvalidTopicException:
+        return False
+    return True
+
+
+def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
+    """Creates internal topics, all or none unless one fails; returns what is to be told beside that they are missing:
+    why they stay so.
+    """
+    if not may_cluster(broker, call, Operation.CREATE):
+        hidden = [topic.name for topic in missing if not may_topic(broker, call, Operation.CREATE, topic.name)]
+        if hidden:
+            return f"; Unauthorized to CREATE on topics {', '.join(hidden)}."
+    failures = []
+    for topic in missing:
+        configs = [CreatableTopicConfig(name, value) for name, value in topic.configs.items()]
+        creatable = CreatableTopic(topic.name, topic.partition_count, topic.replication_factor, configs=configs)
+        try:
+            create_topic(broker, call, creatable, validate_only=False)
+        except TopicAlreadyExists:
+            pass  # the coordinator will see it with the next heartbeat
+        except KafkaError as error:
+            failures.append(f"{topic.name} ({error.message})")
+    return f"; Creation failed: {', '.join(failures)}." if failures else ""

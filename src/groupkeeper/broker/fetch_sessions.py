@@ -1,0 +1,230 @@
+"""Fetch sessions (KIP-227): clients of many partitions send and get only what changed.
+
+A request opens a session with epoch 0; its answer is whole and names the session. Later ones name the session with
+epochs 1, 2, ... and only the partitions that are new, changed or forgotten; their answers have only partitions with
+something to say. Epoch −1 wants no session, and closes the one that it names. As Apache Kafka 4.3.1's FetchSession.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from groupkeeper.protocol.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from groupkeeper.protocol.messages.fetch_request import FetchRequest
+    from groupkeeper.protocol.messages.fetch_response import PartitionData
+
+NO_SESSION = 0
+_INITIAL_EPOCH = 0
+_INT_MAX = 2**31 - 1
+_EVICTABLE_AFTER_MS = 120_000
+_UNKNOWN = -1
+
+
+class _Key(NamedTuple):
+    """A partition, by the name or the id of its topic; the other one is empty."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+
+
+class _Cached:
+    """What the client wants of a partition, and what it was told last."""
+
+    __slots__ = ("high_watermark", "log_start_offset", "wanted")
+
+    def __init__(self, wanted: FetchPartition) -> None:
+        self.wanted = wanted
+        self.high_watermark = _UNKNOWN
+        self.log_start_offset = _UNKNOWN
+
+    def has_news(self, told: PartitionData) -> bool:
+        """Whether the client must hear of it; takes over what it hears."""
+        news = bool(
+            told.error_code
+            or told.records
+            or told.high_watermark != self.high_watermark
+            or told.log_start_offset != self.log_start_offset
+        )
+        # An error is told again and again, and so is its end.
+        self.high_watermark = _UNKNOWN if told.error_code else told.high_watermark
+        self.log_start_offset = told.log_start_offset
+        return news
+
+
+class FetchSession:
+    """One client's partitions, in the order in which they are read: those that had records come last next time.
+
+    Attributes:
+        session_id: positive.
+        epoch: what the next request must carry.
+        by_id: whether topics are named by id, which never changes.
+        created_ms, used_ms: for eviction.
+    """
+
+    def __init__(self, session_id: int, now_ms: int, *, by_id: bool) -> None:
+        self.session_id = session_id
+        self.epoch = 1
+        self.by_id = by_id
+        self.created_ms = now_ms
+        self.used_ms = now_ms
+        self._partitions: dict[_Key, _Cached] = {}
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def take(self, request: FetchRequest) -> None:
+        """Takes over the partitions that are new, changed, forgotten."""
+        for topic in request.topics:
+            for part in topic.partitions:
+                key = _Key(topic.topic, topic.topic_id, part.partition)
+                cached = self._partitions.get(key)
+                if cached is None:
+                    self._partitions[key] = _Cached(part)
+                else:
+                    cached.wanted = part
+        for forgotten in request.forgotten_topics_data:
+            for index in forgotten.partitions:
+                self._partitions.pop(_Key(forgotten.topic, forgotten.topic_id, index), None)
+
+    def topics(self) -> list[FetchTopic]:
+        """All its partitions, as a whole request has them."""
+        topics: list[FetchTopic] = []
+        parts: list[FetchPartition] = []
+        for key, cached in self._partitions.items():
+            if not topics or (topics[-1].topic, topics[-1].topic_id) != key[:2]:
+                parts = []
+                topics.append(FetchTopic(key.topic, key.topic_id, parts))
+            parts.append(cached.wanted)
+        return topics
+
+    def news(self, answers: Sequence[FetchableTopicResponse]) -> list[FetchableTopicResponse]:
+        """The part of a whole answer that the client doesn't know yet."""
+        news = []
+        for topic in answers:
+            parts = [told for told in topic.partitions if self._is_news(topic, told)]
+            if parts:
+                news.append(FetchableTopicResponse(topic.topic, topic.topic_id, parts))
+        return news
+
+    def _is_news(self, topic: FetchableTopicResponse, told: PartitionData) -> bool:
+        key = _Key(topic.topic, topic.topic_id, told.partition_index)
+        cached = self._partitions.get(key)
+        if cached is None:
+            return False
+        if told.records:
+            self._partitions[key] = self._partitions.pop(key)
+        return cached.has_news(told)
+
+
+class FetchContext:
+    """One request and its session.
+
+    Attributes:
+        topics: what is to be read.
+    """
+
+    def __init__(
+        self,
+        sessions: FetchSessions,
+        request: FetchRequest,
+        session: FetchSession | None = None,
+        *,
+        by_id: bool,
+        opens: bool = False,
+    ) -> None:
+        self.topics: Sequence[FetchTopic] = request.topics if session is None else session.topics()
+        self._sessions = sessions
+        self._request = request
+        self._session = session
+        self._by_id = by_id
+        self._opens = opens
+        self._epoch = 0 if session is None else session.epoch
+
+    def answer(
+        self, answers: Sequence[FetchableTopicResponse], now_ms: int
+    ) -> tuple[int, Sequence[FetchableTopicResponse]]:
+        """Session id and topics of the response. Raises `InvalidFetchSessionEpoch` when the session has moved on."""
+        if self._session is not None:
+            if self._session.epoch != self._epoch:
+                raise InvalidFetchSessionEpoch
+            return self._session.session_id, self._session.news(answers)
+        if not self._opens:
+            return NO_SESSION, answers
+        session = self._sessions.open(sum(len(topic.partitions) for topic in answers), now_ms, by_id=self._by_id)
+        if session is None:
+            return NO_SESSION, answers
+        session.take(self._request)
+        session.news(answers)
+        return session.session_id, answers
+
+
+class FetchSessions:
+    """The sessions of all clients: at most `max.incremental.fetch.session.cache.slots`."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._sessions: dict[int, FetchSession] = {}  # the least recently used comes first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def context(self, request: FetchRequest, now_ms: int, *, by_id: bool) -> FetchContext:
+        """What a request is about. Raises `FetchSessionIdNotFound`, `InvalidFetchSessionEpoch`,
+        `FetchSessionTopicIdError`.
+        """
+        if request.session_epoch <= _INITIAL_EPOCH:
+            self._sessions.pop(request.session_id, None)
+            return FetchContext(self, request, by_id=by_id, opens=request.session_epoch == _INITIAL_EPOCH)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise FetchSessionIdNotFound
+        if session.epoch != request.session_epoch:
+            raise InvalidFetchSessionEpoch
+        if session.by_id != by_id:
+            raise FetchSessionTopicIdError
+        session.take(request)
+        if not len(session):
+            del self._sessions[session.session_id]
+            return FetchContext(self, request, by_id=by_id)
+        session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+        session.used_ms = now_ms
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        return FetchContext(self, request, session, by_id=by_id)
+
+    def open(self, size: int, now_ms: int, *, by_id: bool) -> FetchSession | None:
+        """A new session of so many partitions; None when there is no room for it."""
+        if len(self._sessions) >= self._slots and not self._evict(size, now_ms):
+            return None
+        session = FetchSession(self._new_id(), now_ms, by_id=by_id)
+        self._sessions[session.session_id] = session
+        return session
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        """Makes room by closing a session that is unused for long, or the smallest of the old ones if smaller."""
+        victim = next(iter(self._sessions.values()), None)
+        if victim is None:
+            return False
+        if now_ms - victim.used_ms <= _EVICTABLE_AFTER_MS:
+            victim = min(self._old(now_ms), key=len, default=None)
+            if victim is None or len(victim) >= size:
+                return False
+        del self._sessions[victim.session_id]
+        return True
+
+    def _old(self, now_ms: int) -> Iterator[FetchSession]:
+        return (one for one in self._sessions.values() if now_ms - one.created_ms > _EVICTABLE_AFTER_MS)
+
+    def _new_id(self) -> int:
+        while True:
+            drawn = int.from_bytes(os.urandom(4)) & _INT_MAX
+            if drawn != NO_SESSION and drawn not in self._sessions:
+                return drawn

@@ -1,0 +1,56 @@
+"""`groupkeeper broker` as a process."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+READY = re.compile(r"groupkeeper broker (\d+) is ready on (\S+)\n")
+MAIN = "import sys; from groupkeeper.cli.main import main; sys.exit(main(['broker', *sys.argv[1:]]))"
+
+
+class Started:
+    """A running `groupkeeper broker` and where it is."""
+
+    def __init__(self, *arguments: str, directory: Path) -> None:
+        self.errors_path = directory / "errors.txt"
+        with self.errors_path.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", MAIN, *arguments],
+                cwd=directory,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        ready = READY.fullmatch(self.process.stdout.readline())
+        assert ready is not None, self.errors
+        self.node_id, self.address = int(ready[1]), ready[2]
+
+    @property
+    def errors(self) -> str:
+        return self.errors_path.read_text()
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(10)
+
+
+class Begin:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.running: list[Started] = []
+
+    def __call__(self, *arguments: str) -> Started:
+        self.running.append(Started(*arguments, directory=self.directory))
+        return self.running[-1]
+
+    def fail(self, *arguments: str) -> str:
+        """Runs a command that must not start; its one line on standard error."""
+        command = [sys.executable, "-c", MAIN, *arguments]
+        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr.startswith("groupkeeper broker: ")
+        assert done.stderr.count("\n") == 1
+        return done.stderr.removeprefix("groupkeeper broker: ").rstrip()

@@ -1,0 +1,206 @@
+"""Whoever abuses a broker harms nobody else: what a process of its own is needed to show."""
+
+import asyncio
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import Wire
+from tests.broker.started import Begin, Started
+
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
+
+CONNECTIONS = 2000
+KILOBYTES_PER_CONNECTION = 20
+MEGABYTE = 1 << 20
+DISK = 6 * MEGABYTE
+STORAGE_ERROR, NOT_COORDINATOR = 56, 16
+
+
+def resident_kb(started: Started) -> int:
+    status = Path(f"/proc/{started.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+@contextmanager
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < CONNECTIONS + 200:
+        pytest.skip(f"only {hard} files may be open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, CONNECTIONS + 200), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+async def test_two_thousand_connections_of_all_kinds(begin: Begin) -> None:
+    with many_files():
+        started = begin("--port", "0", "--data", "data")
+        good = await Wire.open(started.address)
+        await good.create("t")
+        batch = write_batch([Record(None, bytes(1000), timestamp=1)])
+        before = resident_kb(started)
+        chance = random.Random(1)
+        wait_for_more = FetchRequest(
+            max_wait_ms=60_000, min_bytes=1 << 20, topics=[FetchTopic("t", partitions=[FetchPartition(0)])]
+        )
+        wires: list[Wire] = []
+        for number in range(CONNECTIONS):
+            wire = await Wire.open(started.address)
+            wires.append(wire)
+            match number % 5:
+                case 0:  # silent: half open for all that the broker knows
+                    pass
+                case 1:  # announces much, and sends little of it
+                    wire.writer.write(struct.pack(">i", 90 << 20) + chance.randbytes(100))
+                case 2:
+                    wire.writer.write(chance.randbytes(400))
+                case 3:
+                    wire.send(wait_for_more, 12)
+                case 4:  # a version that nobody has
+                    wire.writer.write(struct.pack(">ihhih", 10, 3, 99, 1, -1))
+            if number % 100 == 0:
+                assert (await good.produce("t", batch)).error_code == 0
+        for wire in wires[4::5]:
+            assert await asyncio.wait_for(wire.is_closed(), 20)
+        for wire in wires[::5]:
+            wire.send(MetadataRequest([]), 12)
+        for wire in wires[::5]:
+            assert await asyncio.wait_for(wire.reader.readexactly(4), 20)
+        assert (await good.list_offset("t", -1)).offset == CONNECTIONS // 100
+        assert resident_kb(started) - before < CONNECTIONS * KILOBYTES_PER_CONNECTION
+        for wire in wires:
+            wire.writer.transport.abort()
+        assert (await good.produce("t", batch)).error_code == 0
+        good.writer.close()
+    assert started.end(signal.SIGTERM) == 0
+    assert "Traceback" not in started.errors
+
+
+@contextmanager
+def small_disk(directory: Path, *, mounts: bool) -> Iterator[bool]:
+    """A file system of 6 MB at the directory where that is wanted and allowed; whether it is one."""
+    directory.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(directory)]
+    try:
+        is_mounted = (
+            mounts and os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+        )
+    except FileNotFoundError:
+        is_mounted = False
+    try:
+        yield is_mounted
+    finally:
+        if is_mounted:
+            subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def enlarge(disk: Path) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={4 * DISK}", str(disk)], check=True)
+
+
+async def commit(wire: Wire, offset: int) -> int:
+    part = OffsetCommitRequestPartition(0, offset, -1, "m" * 4000)
+    request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("t", partitions=[part])])
+    return (await wire.call(request, 9, OffsetCommitResponse)).topics[0].partitions[0].error_code
+
+
+async def committed(wire: Wire) -> tuple[int, int]:
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=None)])
+    (group,) = (await wire.call(request, 9, OffsetFetchResponse)).groups
+    return group.error_code, group.topics[0].partitions[0].committed_offset if group.topics else -1
+
+
+async def values(wire: Wire, count: int) -> list[int]:
+    """The numbers of the batches that can be read."""
+    found: list[int] = []
+    while len(found) < count:
+        records = (await wire.fetch("t", len(found), max_bytes=1 << 24)).records
+        if not records:
+            break
+        found += [header.base_offset for _, header in iter_headers(records)]
+    return found
+
+
+@pytest.mark.parametrize("mounts", [True, False])
+async def test_a_full_disk(begin: Begin, tmp_path: Path, mounts: bool) -> None:
+    batch = write_batch([Record(None, random.Random(2).randbytes(30_000), timestamp=1)])
+    disk = tmp_path / "disk"
+    with small_disk(disk, mounts=mounts) as is_mounted:
+        if mounts and not is_mounted:
+            pytest.skip("no file system may be mounted here")
+        arguments = ("--port", "0", "--data", str(disk), "--property", "offsets.topic.num.partitions=1")
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if not is_mounted:
+            # No file may grow beyond this then.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (DISK, limit[1]))
+        try:
+            started = begin(*arguments)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        wire = await Wire.open(started.address)
+        await wire.create("t")
+        find = FindCoordinatorRequest(coordinator_keys=["g"])
+        while (await wire.call(find, 6, FindCoordinatorResponse)).coordinators[0].error_code:
+            pass
+        assert await commit(wire, 1) == 0
+        acknowledged = 0
+        while (answer := await wire.produce("t", batch)).error_code == 0:
+            assert answer.base_offset == acknowledged
+            acknowledged += 1
+            assert acknowledged < 2 * DISK // len(batch)
+        assert answer.error_code == STORAGE_ERROR
+        assert acknowledged > 50
+        last = 1
+        while is_mounted and (code := await commit(wire, last + 1)) == 0:
+            last += 1
+            assert last < DISK // 4000
+        assert not is_mounted or code == NOT_COORDINATOR
+        # Everything else is served; a topic that cannot be written down is refused.
+        other = await Wire.open(started.address)
+        assert await values(other, acknowledged) == list(range(acknowledged))
+        assert await committed(other) == (0, last)
+        created = await other.call(CreateTopicsRequest([CreatableTopic("u" * 200, 1, 1)]), 7, CreateTopicsResponse)
+        assert created.topics[0].error_code in (0, STORAGE_ERROR)
+        # With room again it goes on where it was, without a restart.
+        if is_mounted:
+            enlarge(disk)
+            assert (await other.produce("t", batch)).base_offset == acknowledged
+            acknowledged += 1
+            assert await commit(other, last + 1) == 0
+            last += 1
+        started.end(signal.SIGKILL)
+        again = begin(*arguments)
+        wire = await Wire.open(again.address)
+        assert await values(wire, acknowledged) == list(range(acknowledged))
+        while (found := await committed(wire))[0] == 14:
+            pass
+        assert found == (0, last)
+        assert (await wire.produce("t", batch)).base_offset == acknowledged
+        assert again.end(signal.SIGTERM) == 0
+        assert "Traceback" not in started.errors + again.errors
+        # The disk is said to be full once, not with every request.
+        assert started.errors.count(": cannot append") < 10, started.errors

@@ -1,0 +1,197 @@
+"""APIs of clusters and of security, as Apache Kafka 4.3.1 answers them where neither is set up."""
+
+import importlib
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol.framing import request_class
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from groupkeeper.protocol.messages.update_features_response import UpdateFeaturesResponse
+from groupkeeper.protocol.primitives import Message
+
+if TYPE_CHECKING:
+    from tests.broker.conftest import Wire
+
+Start = Callable[..., Awaitable[Broker]]
+Connect = Callable[[Broker], Awaitable["Wire"]]
+ANY_ACL = {
+    "resource_type_filter": 1,
+    "pattern_type_filter": 1,
+    "operation": 1,
+    "permission_type": 1,
+    "resource_name_filter": None,
+    "principal_filter": None,
+    "host_filter": None,
+}
+ACL = {
+    "resource_type": 2,
+    "resource_name": "t",
+    "principal": "User:a",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
+UNKNOWN_USER = "Attempt to describe a user credential that does not exist: a"
+NO_NODE = "The manual partition assignment includes broker 2, but no such broker is registered."
+
+
+def part(key: int, kind: str, **fields: object) -> Any:
+    """A struct inside the request of an API."""
+    return getattr(importlib.import_module(request_class(key).__module__), kind)(**fields)
+
+
+def plain(value: object) -> Any:
+    """A message as its values that say something."""
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, Message):
+        return {name: told for name in value.__slots__ if (told := plain(getattr(value, name)))}
+    return value
+
+
+def reassigning(replicas: list[int] | None) -> Any:
+    parts = [part(45, "ReassignablePartition", partition_index=index, replicas=replicas) for index in (0, 9)]
+    return {"topics": [part(45, "ReassignableTopic", name="t", partitions=parts)]}
+
+
+def reassigned(code: int, why: str | None = None) -> Any:
+    first = {"error_code": code, "error_message": why} if why else {"error_code": code} if code else {}
+    missing = {"partition_index": 9, "error_code": 3, "error_message": "Unable to find partition t:9."}
+    return {
+        "allow_replication_factor_change": True,
+        "responses": [{"name": "t", "partitions": [first, missing]}],
+    }
+
+
+CASES: list[tuple[int, int, dict[str, Any], Any]] = [
+    (17, 1, {"mechanism": "PLAIN"}, {"error_code": 34}),
+    (29, 3, ANY_ACL, {"error_code": 54, "error_message": "No Authorizer is configured on the broker"}),
+    (
+        30,
+        3,
+        {"creations": [part(30, "AclCreation", **ACL)]},
+        {"results": [{"error_code": 54, "error_message": "No Authorizer is configured."}]},
+    ),
+    (
+        31,
+        3,
+        {"filters": [part(31, "DeleteAclsFilter", **ANY_ACL)]},
+        {"filter_results": [{"error_code": 54, "error_message": "No Authorizer is configured."}]},
+    ),
+    (39, 2, {"hmac": b"x"}, {"error_code": 64}),
+    (41, 3, {}, {"error_code": 64}),
+    (
+        34,
+        2,
+        {
+            "dirs": [
+                part(
+                    34,
+                    "AlterReplicaLogDir",
+                    path="/nope",
+                    topics=[part(34, "AlterReplicaLogDirTopic", name="t", partitions=[0])],
+                )
+            ]
+        },
+        {"results": [{"topic_name": "t", "partitions": [{"error_code": 57}]}]},
+    ),
+    (
+        43,
+        2,
+        {
+            "topic_partitions": [
+                part(43, "TopicPartitions", topic="t", partitions=[0, 9]),
+                part(43, "TopicPartitions", topic="nope", partitions=[0]),
+            ]
+        },
+        {
+            "replica_election_results": [
+                {
+                    "topic": "t",
+                    "partition_result": [
+                        {"error_code": 84, "error_message": "Leader election not needed for topic partition."},
+                        {"partition_id": 9, "error_code": 3, "error_message": "No such partition as t-9"},
+                    ],
+                },
+                {"topic": "nope", "partition_result": [{"error_code": 3, "error_message": "No such topic as nope"}]},
+            ]
+        },
+    ),
+    (43, 2, {"topic_partitions": None}, {"replica_election_results": [{"topic": "t"}]}),
+    (45, 1, reassigning(None), reassigned(85)),
+    (45, 1, reassigning([1]), reassigned(0)),
+    (45, 1, reassigning([1, 2]), reassigned(39, NO_NODE)),
+    (48, 1, {}, {}),
+    (50, 0, {"users": None}, {}),
+    (
+        50,
+        0,
+        {"users": [part(50, "UserName", name="a")]},
+        {"results": [{"user": "a", "error_code": 91, "error_message": UNKNOWN_USER}]},
+    ),
+    (64, 0, {"broker_id": 99}, {"error_code": 102, "error_message": "Broker ID 99 is not currently registered"}),
+]
+
+
+@pytest.mark.parametrize(("key", "version", "fields", "answer"), CASES)
+async def test_answers(wire: "Wire", key: int, version: int, fields: dict[str, Any], answer: Any) -> None:
+    await wire.create("t")
+    assert plain(await wire.call(request_class(key)(**fields), version)) == answer
+
+
+async def test_the_quorum_is_this_node(broker: Broker, wire: "Wire") -> None:
+    wanted = part(55, "TopicData", topic_name="__cluster_metadata", partitions=[part(55, "PartitionData")])
+    told = plain(await wire.call(request_class(55)(topics=[wanted]), 2))
+    (metadata,) = told["topics"][0]["partitions"]
+    assert (metadata["leader_id"], [one["replica_id"] for one in metadata["current_voters"]]) == (1, [1])
+    assert told["nodes"][0]["listeners"][0]["port"] == broker.advertised.port
+
+
+async def update(wire: "Wire", name: str, level: int, upgrade_type: int = 1, **options: bool) -> tuple[int, str]:
+    request = UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(name, level, upgrade_type=upgrade_type)], **options
+    )
+    answer = await wire.call(request, 2, UpdateFeaturesResponse)
+    return answer.error_code, answer.error_message or ""
+
+
+async def test_features_are_checked(wire: "Wire") -> None:
+    assert await update(wire, "group.version", 1) == (0, "")
+    assert await update(wire, "share.version", 0, 2, validate_only=True) == (0, "")
+    for name, level, upgrade_type, why in (
+        ("nope", 1, 1, "does not support this feature."),
+        ("group.version", 2, 1, "only supports versions 0-1"),
+        ("group.version", 0, 1, "Can't downgrade"),
+        ("group.version", 1, 0, "does not support the given upgrade type."),
+        ("group.version", 0, 2, "Set feature.group.version=0 in the settings"),
+    ):
+        code, message = await update(wire, name, level, upgrade_type)
+        assert (code, why in message) == (96 if why.startswith("Set") else 95, True), message
+
+
+async def replication(wire: "Wire", name: str, factor: int) -> tuple[int, int]:
+    (answer,) = (
+        await wire.call(CreateTopicsRequest([CreatableTopic(name, 2, factor)]), 7, CreateTopicsResponse)
+    ).topics
+    return answer.error_code, answer.replication_factor
+
+
+async def test_replication_factors(start: Start, connect: Connect, wire: "Wire") -> None:
+    assert await replication(wire, "three", 3) == (38, -1)
+    assert await replication(wire, "none", 0) == (38, -1)
+    lenient = await connect(await start(properties={"groupkeeper.lenient.replication": "true"}))
+    assert await replication(lenient, "three", 3) == (0, 1)
+    assert await replication(lenient, "none", 0) == (38, -1)
+    # Nodes that aren't there stay an error: whoever names them means them.
+    topic = CreatableTopic("named", -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2, 3])])
+    (answer,) = (await lenient.call(CreateTopicsRequest([topic]), 7, CreateTopicsResponse)).topics
+    assert answer.error_code == 39

@@ -1,0 +1,158 @@
+"""Settings of the broker that clients change while it runs (KIP-226)."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.dynamic_config import JOURNAL
+from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnknownServerError
+from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from groupkeeper.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+
+if TYPE_CHECKING:
+    from tests.broker.conftest import Wire
+
+Start = Callable[..., Awaitable[Broker]]
+Connect = Callable[[Broker], Awaitable["Wire"]]
+TOPIC, BROKER, GROUP = 2, 4, 32
+SET, DELETE, APPEND = 0, 1, 2
+ALL = ""
+
+
+async def alter(
+    wire: "Wire", name: str, setting: str, value: str | None, operation: int = SET, kind: int = BROKER
+) -> tuple[int, str | None]:
+    resource = AlterConfigsResource(kind, name, [AlterableConfig(setting, operation, value)])
+    answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1, IncrementalAlterConfigsResponse)
+    return answer.responses[0].error_code, answer.responses[0].error_message
+
+
+async def describe(wire: "Wire", kind: int, name: str, *settings: str) -> list[DescribeConfigsResourceResult]:
+    request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, list(settings) or None)], True)
+    answer = await wire.call(request, 4, DescribeConfigsResponse)
+    assert answer.results[0].error_code == 0
+    return list(answer.results[0].configs)
+
+
+async def sources(wire: "Wire", kind: int, name: str, setting: str) -> list[tuple[str, str | None, int]]:
+    (config,) = await describe(wire, kind, name, setting)
+    assert (config.value, config.config_source) == (config.synonyms[0].value, config.synonyms[0].source)
+    return [(one.name, one.value, one.source) for one in config.synonyms]
+
+
+async def test_a_brokers_own_setting_wins_over_that_of_all(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"log.retention.ms": "9"})
+    wire = await connect(broker)
+    node = str(broker.config.node_id)
+    await wire.create("t")
+    default = ("log.retention.hours", "168", 5)
+    static = ("log.retention.ms", "9", 4)
+    assert await alter(wire, ALL, "log.retention.ms", "200000") == (0, None)
+    for_all = ("log.retention.ms", "200000", 3)
+    assert await sources(wire, BROKER, node, "log.retention.ms") == [for_all, static, default]
+    assert await alter(wire, node, "log.retention.ms", "100000") == (0, None)
+    own = ("log.retention.ms", "100000", 2)
+    assert await sources(wire, BROKER, node, "log.retention.ms") == [own, for_all, static, default]
+    assert await sources(wire, TOPIC, "t", "retention.ms") == [own, for_all, static, default]
+    topic = broker.topics.get("t")
+    assert topic is not None
+    assert topic.partitions[0].config.retention_ms == 100000
+    assert [(one.name, one.value) for one in await describe(wire, BROKER, ALL)] == [("log.retention.ms", "200000")]
+    assert await alter(wire, node, "log.retention.ms", None, DELETE) == (0, None)
+    assert await alter(wire, ALL, "log.retention.ms", None, DELETE) == (0, None)
+    assert await sources(wire, BROKER, node, "log.retention.ms") == [static, default]
+    assert topic.partitions[0].config.retention_ms == 9
+
+
+async def test_changes_are_there_after_a_restart(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path)
+    wire, node = await connect(broker), str(broker.config.node_id)
+    await alter(wire, node, "group.consumer.assignment.interval.ms", "5")
+    await alter(wire, ALL, "group.consumer.assignment.interval.ms", "7")
+    await alter(wire, ALL, "nobody.knows", "this")
+    await broker.stop()
+    broker = await start(directory=tmp_path)
+    wire = await connect(broker)
+    assert await sources(wire, GROUP, "g", "consumer.assignment.interval.ms") == [
+        ("group.consumer.assignment.interval.ms", "5", 2),
+        ("group.consumer.assignment.interval.ms", "7", 3),
+        ("group.consumer.assignment.interval.ms", "1000", 5),
+    ]
+    assert broker.groups.settings.group_consumer_assignment_interval_ms == 5
+    assert broker.group_configs.of("g").consumer_assignment_interval_ms == 5
+    assert [one.name for one in await describe(wire, BROKER, ALL)] == [
+        "group.consumer.assignment.interval.ms", "nobody.knows",
+    ]  # fmt: skip
+    assert (tmp_path / JOURNAL).read_text().count("\n") == 2
+
+
+async def test_coordinators_take_them_at_once(start: Start, connect: Connect) -> None:
+    broker = await start()
+    wire = await connect(broker)
+    broker.groups.ensure_topic()
+    await alter(wire, ALL, "group.consumer.assignment.interval.ms", "7")
+    assert broker.groups.shards[0].coordinator.settings_of("g").group_consumer_assignment_interval_ms == 7
+
+
+async def test_what_is_refused(start: Start, connect: Connect) -> None:
+    """The words are those of Apache Kafka 4.3.1."""
+    broker = await start()
+    wire, node = await connect(broker), str(broker.config.node_id)
+    await wire.create("t")
+    refused, bad = InvalidRequest.code, InvalidConfig.code
+    interval = "group.consumer.assignment.interval.ms"
+    said = [
+        await alter(wire, node, "num.partitions", "3"),
+        await alter(wire, ALL, "listeners", "PLAINTEXT://:1"),
+        await alter(wire, node, "log.retention.ms", "abc"),
+        await alter(wire, "99", "log.retention.ms", "1000"),
+        await alter(wire, "x", "log.retention.ms", "1000"),
+        await alter(wire, node, "log.retention.ms", None),
+        await alter(wire, node, "log.retention.ms", "1", 7),
+        await alter(wire, node, "log.retention.ms", "1", APPEND),
+        await alter(wire, node, interval, "5000000"),
+        await alter(wire, "t", "retention.ms", "1", 9, TOPIC),
+    ]
+    assert said == [
+        (refused, "Cannot update these configs dynamically: [num.partitions]"),
+        (
+            refused,
+            "Cannot update these configs at default cluster level, broker id must be specified: [listeners]",
+        ),
+        (refused, "Invalid value abc for configuration log.retention.ms: Not a number of type LONG"),
+        (refused, f"Unexpected broker id, expected {node}, but received 99"),
+        (refused, "Node id must be an integer, but it is: x"),
+        (refused, "Null value not supported for : log.retention.ms"),
+        (refused, "Unknown operations type 7"),
+        (bad, "Config value append is not allowed for config key: log.retention.ms"),
+        (refused, f"{interval} must be less than or equal to group.consumer.max.assignment.interval.ms"),
+        (UnknownServerError.code, None),
+    ]
+    assert broker.config.changed == {}
+    assert await alter(wire, node, "log.cleanup.policy", "compact", APPEND) == (0, None)
+    assert broker.config.log_cleanup_policy == ("delete", "compact")
+
+
+async def test_small_segments_by_the_internal_setting(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"offsets.topic.segment.bytes": "1000"})
+    wire = await connect(broker)
+    await wire.create("t", internal_segment_bytes="100")
+    (config,) = await describe(wire, TOPIC, "t", "internal.segment.bytes")
+    assert (config.value, config.config_source) == ("100", 1)
+    await wire.create("u")
+    assert await describe(wire, TOPIC, "u", "internal.segment.bytes") == []
+    broker.groups.ensure_topic()
+    for name, size in (("t", 100), ("u", 1073741824), ("__consumer_offsets", 1000)):
+        topic = broker.topics.get(name)
+        assert topic is not None
+        assert topic.config.roll_bytes == size

@@ -1,0 +1,270 @@
+"""Settings of single groups, as clients change and see them, and as members feel them (GF-02)."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.group_config import JOURNAL
+from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as PlainResource
+from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResponse
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from groupkeeper.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from groupkeeper.protocol.messages.list_config_resources_response import ListConfigResourcesResponse
+
+if TYPE_CHECKING:
+    from tests.broker.conftest import Wire
+
+Start = Callable[..., Awaitable[Broker]]
+Connect = Callable[[Broker], Awaitable["Wire"]]
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND = 0, 1, 2
+HEARTBEAT = "consumer.heartbeat.interval.ms"
+SESSION = "consumer.session.timeout.ms"
+
+
+async def alter(
+    wire: "Wire", group_id: str, *changes: tuple[str, int, str | None], validate_only: bool = False
+) -> tuple[int, str | None]:
+    resource = AlterConfigsResource(GROUP, group_id, [AlterableConfig(*change) for change in changes])
+    request = IncrementalAlterConfigsRequest([resource], validate_only)
+    answer = await wire.call(request, 1, IncrementalAlterConfigsResponse)
+    assert (answer.responses[0].resource_type, answer.responses[0].resource_name) == (GROUP, group_id)
+    return answer.responses[0].error_code, answer.responses[0].error_message
+
+
+async def describe(wire: "Wire", group_id: str) -> dict[str, DescribeConfigsResourceResult]:
+    request = DescribeConfigsRequest([DescribeConfigsResource(GROUP, group_id, None)], True)
+    answer = await wire.call(request, 4, DescribeConfigsResponse)
+    assert answer.results[0].error_code == 0
+    return {config.name: config for config in answer.results[0].configs}
+
+
+async def listed(wire: "Wire", *types: int, version: int = 1) -> list[tuple[int, str]]:
+    answer = await wire.call(ListConfigResourcesRequest(list(types)), version, ListConfigResourcesResponse)
+    assert answer.error_code == 0
+    return [(one.resource_type, one.resource_name) for one in answer.config_resources]
+
+
+async def heartbeat(wire: "Wire", epoch: int) -> ConsumerGroupHeartbeatResponse:
+    request = ConsumerGroupHeartbeatRequest("g", "m", epoch, rebalance_timeout_ms=1000)
+    if epoch == 0:
+        request.subscribed_topic_names, request.topic_partitions = [], []
+    answer = await wire.call(request, 1, ConsumerGroupHeartbeatResponse)
+    assert answer.error_code == 0
+    return answer
+
+
+async def test_they_take_effect_on_the_next_heartbeat(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path)
+    wire = await connect(broker)
+    broker.groups.ensure_topic()
+    joined = await heartbeat(wire, 0)
+    assert joined.heartbeat_interval_ms == 5000
+    assert await alter(wire, "g", (HEARTBEAT, SET, "7000"), (SESSION, SET, "60000")) == (0, None)
+    assert (await heartbeat(wire, joined.member_epoch)).heartbeat_interval_ms == 7000  # GF-02
+    assert broker.groups.shard_of("g").coordinator.settings_of("g").group_consumer_session_timeout_ms == 60000
+    assert broker.group_configs.of("g").consumer_session_timeout_ms == 60000
+    assert broker.group_configs.of("other").consumer_session_timeout_ms == 45000
+    await broker.stop()
+
+    restarted = await start(directory=tmp_path)
+    wire = await connect(restarted)
+    assert (await heartbeat(wire, joined.member_epoch)).heartbeat_interval_ms == 7000
+    assert await alter(wire, "g", (HEARTBEAT, DELETE, None)) == (0, None)
+    assert (await heartbeat(wire, joined.member_epoch)).heartbeat_interval_ms == 5000
+    assert restarted.group_configs.of("g").overrides == {SESSION: "60000"}
+
+
+async def test_describing_tells_where_a_value_comes_from(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"group.consumer.heartbeat.interval.ms": 6000})
+    wire = await connect(broker)
+    await alter(wire, "g", (SESSION, SET, " 50000 "), ("share.isolation.level", SET, "read_committed"))
+    configs = await describe(wire, "g")
+    assert len(configs) == 17
+    session = configs[SESSION]
+    assert (session.value, session.config_source, session.config_type) == ("50000", 8, 3)
+    assert [(one.name, one.value, one.source) for one in session.synonyms] == [
+        (SESSION, "50000", 8),
+        (f"group.{SESSION}", "45000", 5),
+    ]
+    assert [(one.name, one.value, one.source) for one in configs[HEARTBEAT].synonyms] == [
+        (f"group.{HEARTBEAT}", "6000", 4),
+        (f"group.{HEARTBEAT}", "5000", 5),
+    ]
+    assert [(one.name, one.value, one.source) for one in configs["share.isolation.level"].synonyms] == [
+        ("share.isolation.level", "read_committed", 8),
+        ("share.isolation.level", "read_uncommitted", 5),
+    ]
+    assert configs["share.auto.offset.reset"].value == "latest"
+    assert configs["streams.num.standby.replicas"].value == "0"
+
+
+OFFSET_RESET_REFUSAL = (
+    "Invalid value by_duration:P for configuration share.auto.offset.reset: Invalid value `by_duration:P` for "
+    "configuration share.auto.offset.reset. The value must be either 'earliest', 'latest' or of the format "
+    "'by_duration:<PnDTnHnMn.nS>'."
+)
+ISOLATION_REFUSAL = (
+    "Invalid value READ_COMMITTED for configuration share.isolation.level: String must be one of: "
+    "read_committed, read_uncommitted"
+)
+FLAG_REFUSAL = (
+    "Invalid value yes for configuration share.renew.acknowledge.enable: Expected value to be either true or false"
+)
+
+
+# The texts are those of Apache Kafka 4.3.1.
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        (
+            (SESSION, SET, "44999"),
+            40,
+            f"{SESSION} must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        ((SESSION, SET, "60001"), 40, f"{SESSION} must be less than or equal to group.consumer.max.session.timeout.ms"),
+        ((SESSION, SET, "0"), 40, f"Invalid value 0 for configuration {SESSION}: Value must be at least 1"),
+        ((SESSION, SET, "a"), 40, f"Invalid value a for configuration {SESSION}: Not a number of type INT"),
+        ((SESSION, SET, None), 42, f"Null value not supported for : {SESSION}"),
+        ((SESSION, APPEND, "1"), 40, f"Can't APPEND to key {SESSION} because its type is not LIST."),
+        (("nope", SET, "1"), 40, "Unknown group config name: nope"),
+        (("nope", DELETE, None), 0, None),
+        (
+            ("share.delivery.count.limit", SET, "11"),
+            40,
+            "share.delivery.count.limit must be less than or equal to group.share.max.delivery.count.limit",
+        ),
+        (
+            ("share.assignment.interval.ms", SET, "15001"),
+            40,
+            "share.assignment.interval.ms must be less than or equal to group.share.max.assignment.interval.ms",
+        ),
+        (
+            ("streams.num.standby.replicas", SET, "3"),
+            40,
+            "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
+        ),
+        (("share.auto.offset.reset", SET, "by_duration:P"), 40, OFFSET_RESET_REFUSAL),
+        (("share.isolation.level", SET, "READ_COMMITTED"), 40, ISOLATION_REFUSAL),
+        (("share.renew.acknowledge.enable", SET, "yes"), 40, FLAG_REFUSAL),
+    ],
+)
+async def test_what_is_refused(
+    broker: Broker, connect: Connect, change: tuple[str, int, str | None], code: int, message: str | None
+) -> None:
+    wire = await connect(broker)
+    assert await alter(wire, "g", change) == (code, message)  # GF-02
+    assert broker.group_configs.group_ids() == []
+
+
+async def test_the_session_outlasts_the_heartbeat(start: Start, connect: Connect) -> None:
+    broker = await start(
+        properties={"group.consumer.min.session.timeout.ms": 6000, "group.consumer.max.heartbeat.interval.ms": 9000}
+    )
+    wire = await connect(broker)
+    refusal = f"{SESSION} must be greater than {HEARTBEAT}"
+    assert await alter(wire, "g", (SESSION, SET, "9000"), (HEARTBEAT, SET, "9000")) == (InvalidConfig.code, refusal)
+    assert await alter(wire, "g", (SESSION, SET, "9001"), (HEARTBEAT, SET, "9000")) == (0, None)
+
+
+async def test_nothing_changes_by_validating_or_for_no_group(broker: Broker, connect: Connect) -> None:
+    wire = await connect(broker)
+    assert await alter(wire, "g", (SESSION, SET, "50000"), validate_only=True) == (0, None)
+    assert await alter(wire, "", (SESSION, SET, "50000")) == (
+        InvalidRequest.code,
+        "Default group resources are not allowed.",
+    )
+    assert await alter(wire, "g", (SESSION, SET, "50000"), (SESSION, SET, "51000")) == (
+        InvalidRequest.code,
+        "Error due to duplicate config keys",
+    )
+    assert broker.group_configs.group_ids() == []
+
+
+async def test_alter_configs_replaces_all(broker: Broker, connect: Connect) -> None:
+    wire = await connect(broker)
+    await alter(wire, "g", (SESSION, SET, "50000"), (HEARTBEAT, SET, "6000"))
+    request = AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "7000")])])
+    assert (await wire.call(request, 2, AlterConfigsResponse)).responses[0].error_code == 0
+    assert broker.group_configs.of("g").overrides == {HEARTBEAT: "7000"}
+    bad = AlterConfigsRequest([PlainResource(GROUP, "g", [PlainConfig(HEARTBEAT, "1")])])
+    assert (await wire.call(bad, 2, AlterConfigsResponse)).responses[0].error_code == InvalidConfig.code
+    assert broker.group_configs.of("g").overrides == {HEARTBEAT: "7000"}
+
+
+async def test_listing_whose_settings_there_are(broker: Broker, connect: Connect) -> None:
+    wire = await connect(broker)
+    await wire.create("topic")
+    await alter(wire, "b", (SESSION, SET, "50000"))
+    await alter(wire, "a", (SESSION, SET, "50000"))
+    await alter(wire, "gone", (SESSION, SET, "50000"))
+    await alter(wire, "gone", (SESSION, DELETE, None))
+    assert await listed(wire, GROUP) == [(GROUP, "a"), (GROUP, "b")]
+    assert await listed(wire) == [(GROUP, "a"), (GROUP, "b"), (TOPIC, "topic"), (BROKER, "1")]
+    assert await listed(wire, LOGGER, CLIENT_METRICS) == []
+    assert await listed(wire, version=0) == []
+    answer = await wire.call(ListConfigResourcesRequest([99]), 1, ListConfigResourcesResponse)
+    assert answer.error_code == UnsupportedVersion.code
+
+
+async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path)
+    wire = await connect(broker)
+    await alter(wire, "g", (SESSION, SET, "60000"), ("streams.num.standby.replicas", SET, "2"))
+    await alter(wire, "h", (SESSION, SET, "46000"), (HEARTBEAT, SET, "14000"))
+    await broker.stop()
+
+    narrowed = {
+        "group.consumer.max.session.timeout.ms": 50000,
+        "group.streams.max.standby.replicas": 1,
+        "group.consumer.min.session.timeout.ms": 1000,
+        "group.consumer.session.timeout.ms": 9000,
+        "group.consumer.max.heartbeat.interval.ms": 8000,
+    }
+    broker = await start(directory=tmp_path, properties=narrowed)
+    config = broker.group_configs.of("g")
+    assert (config.consumer_session_timeout_ms, config.streams_num_standby_replicas) == (50000, 1)
+    assert broker.group_configs.of("h").consumer_heartbeat_interval_ms == 8000
+    assert (await describe(await connect(broker), "g"))[SESSION].value == "60000"
+    await broker.stop()
+
+    crossed = {
+        "group.consumer.min.session.timeout.ms": 1000,
+        "group.consumer.max.session.timeout.ms": 9500,
+        "group.consumer.session.timeout.ms": 9000,
+    }
+    config = (await start(directory=tmp_path, properties=crossed)).group_configs.of("h")
+    assert (config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms) == (9000, 5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{\n", "line 1 is damaged"),
+        ('{"group": "g", "configs": {"nope": "1"}}\n', "group g: Unknown group config name: nope"),
+        ('{"group": "g", "configs": {"consumer.session.timeout.ms": "x"}}\n', "group g: Invalid value x"),
+    ],
+)
+async def test_a_damaged_registry_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / JOURNAL).write_text(text)
+    with pytest.raises(InvalidSetting, match=f"{JOURNAL}: {message}"):
+        await Broker(directory=tmp_path).start()

@@ -1,0 +1,362 @@
+"""Share groups through the broker: from heartbeats to durable share state, restarts, offsets, and who may what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.unit.broker.peer import Denies, Peer
+
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.share_persister import SharePersister
+from groupkeeper.broker.share_state import SHARE_STATE_TOPIC, coordinator_key
+from groupkeeper.coordinator.share_group import ShareGroup
+from groupkeeper.coordinator.share_state import SharePartitionKey, StateBatch
+from groupkeeper.protocol.errors import FencedStateEpoch, NotCoordinator
+from groupkeeper.protocol.messages import (
+    alter_share_group_offsets_request,
+    delete_share_group_offsets_request,
+    describe_share_group_offsets_request,
+    initialize_share_group_state_request,
+    read_share_group_state_summary_request,
+)
+from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from groupkeeper.protocol.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
+from groupkeeper.protocol.messages.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+PROPERTIES: Mapping[str, str | int] = {
+    "offsets.topic.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 3,
+    "group.share.assignment.interval.ms": 0,
+}
+MEMBER = "m"
+
+
+def new_broker(directory: Path, **more: str | int) -> Broker:
+    given = {name.replace("_", "."): value for name, value in more.items()}
+    return Broker(directory=directory, properties={**PROPERTIES, **given})
+
+
+@pytest_asyncio.fixture
+async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        yield Peer(broker)
+
+
+async def beat(
+    peer: Peer, epoch: int, names: list[str] | None = None, member_id: str = MEMBER
+) -> ShareGroupHeartbeatResponse:
+    request = ShareGroupHeartbeatRequest("g", member_id, epoch, None, names)
+    return await peer.ask(request, 1, ShareGroupHeartbeatResponse)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + 30
+    while not is_so():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.001)
+
+
+async def until_initialized(peer: Peer) -> None:
+    await until(lambda: bool(share_group(peer).has.initialized) and not share_group(peer).has.initializing)
+
+
+def share_group(peer: Peer) -> ShareGroup:
+    group = peer.broker.groups.shard_of("g").coordinator.state.groups["g"]
+    assert isinstance(group, ShareGroup)
+    return group
+
+
+async def settled_member(peer: Peer) -> int:
+    """A member with its assignment; returns its epoch."""
+    await beat(peer, 0, ["t"])
+    await until_initialized(peer)
+    return (await beat(peer, 2)).member_epoch
+
+
+async def alter(peer: Peer, offsets: Mapping[int, int], topic: str = "t") -> AlterShareGroupOffsetsResponse:
+    module = alter_share_group_offsets_request
+    partitions = [module.AlterShareGroupOffsetsRequestPartition(*one) for one in offsets.items()]
+    topics = [module.AlterShareGroupOffsetsRequestTopic(topic, partitions)]
+    return await peer.ask(module.AlterShareGroupOffsetsRequest("g", topics), 0, AlterShareGroupOffsetsResponse)
+
+
+async def delete_offsets(peer: Peer, *topics: str) -> DeleteShareGroupOffsetsResponse:
+    module = delete_share_group_offsets_request
+    wanted = [module.DeleteShareGroupOffsetsRequestTopic(topic) for topic in topics]
+    return await peer.ask(module.DeleteShareGroupOffsetsRequest("g", wanted), 0, DeleteShareGroupOffsetsResponse)
+
+
+async def describe(
+    peer: Peer, topics: Mapping[str, list[int]] | None = None
+) -> dict[tuple[str, int], tuple[int, int, int]]:
+    """Start offset, lag and error by partition."""
+    module = describe_share_group_offsets_request
+    wanted = None
+    if topics is not None:
+        wanted = [module.DescribeShareGroupOffsetsRequestTopic(*one) for one in topics.items()]
+    request = module.DescribeShareGroupOffsetsRequest([module.DescribeShareGroupOffsetsRequestGroup("g", wanted)])
+    (group,) = (await peer.ask(request, 1, DescribeShareGroupOffsetsResponse)).groups
+    assert group.error_code == 0
+    return {
+        (topic.topic_name, one.partition_index): (one.start_offset, one.lag, one.error_code)
+        for topic in group.topics
+        for one in topic.partitions
+    }
+
+
+def produce(peer: Peer, partition: int, count: int) -> None:
+    log = peer.broker.topics.partition("t", partition)
+    assert log is not None
+    log.append(write_batch([Record(None, b"v", (), 0)] * count), 0)
+
+
+# --- membership and what follows from it
+
+
+async def test_a_member_gets_what_is_initialized(peer: Peer) -> None:  # GS-05, GS-08
+    first = await beat(peer, 0, ["t"])
+    assert first.assignment is not None
+    assert first.assignment.topic_partitions == []
+    await until_initialized(peer)
+    second = await beat(peer, first.member_epoch)
+    assert second.assignment is not None
+    (topic,) = second.assignment.topic_partitions
+    assert list(topic.partitions) == [0, 1]
+    assert peer.broker.topics.get(SHARE_STATE_TOPIC) is not None
+    assert await describe(peer) == {("t", 0): (-1, -1, 0), ("t", 1): (-1, -1, 0)}
+
+
+async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14, GP-03
+    async with new_broker(tmp_path) as broker:
+        topic = broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        peer = Peer(broker)
+        epoch = await settled_member(peer)
+        before = share_group(peer)
+        persister = SharePersister(broker)
+        state = await persister.read_state("g", topic.topic_id, 0, 4)
+        done = (StateBatch(0, 4, 2, 1),)
+        await persister.write_state(
+            "g",
+            topic.topic_id,
+            0,
+            state_epoch=state.state_epoch,
+            leader_epoch=4,
+            start_offset=0,
+            delivery_complete_count=5,
+            batches=done,
+        )
+    async with new_broker(tmp_path) as broker:
+        peer = Peer(broker)
+        assert share_group(peer).members == before.members
+        assert share_group(peer).partitions == before.partitions
+        assert (await beat(peer, epoch)).error_code == 0
+        state = await SharePersister(broker).read_state("g", topic.topic_id, 0, 4)
+        assert (state.leader_epoch, state.delivery_complete_count, state.batches) == (4, 5, done)
+
+
+async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
+    produce(peer, 0, 10)
+    produce(peer, 1, 3)
+    assert [one.error_code for one in (await alter(peer, {0: 4})).responses[0].partitions] == [0]
+    topic = peer.broker.topics.get("t")
+    assert topic is not None
+    assert await describe(peer) == {("t", 0): (4, 6, 0)}
+    persister = SharePersister(peer.broker)
+    state = await persister.read_state("g", topic.topic_id, 0, 1)
+    await persister.write_state(
+        "g",
+        topic.topic_id,
+        0,
+        state_epoch=state.state_epoch,
+        leader_epoch=1,
+        start_offset=5,
+        delivery_complete_count=2,
+        batches=(StateBatch(6, 7, 2, 1),),
+    )
+    named = await describe(peer, {"t": [0, 1, 9], "nope": [3]})
+    assert named == {("nope", 3): (-1, -1, 0), ("t", 0): (5, 3, 0), ("t", 1): (-1, -1, 0), ("t", 9): (-1, -1, 0)}
+    assert await describe(peer, {}) == {}
+    with pytest.raises(FencedStateEpoch):
+        await persister.write_state(
+            "g",
+            topic.topic_id,
+            0,
+            state_epoch=state.state_epoch - 1,
+            leader_epoch=1,
+            start_offset=6,
+            delivery_complete_count=0,
+            batches=(),
+        )
+
+
+async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
+    epoch = await settled_member(peer)
+    assert (await alter(peer, {0: 1})).error_code == 68
+    assert (await delete_offsets(peer, "t")).error_code == 68
+    await beat(peer, -1)
+    assert (await beat(peer, epoch)).error_code == 25
+    assert (await alter(peer, {0: 1, 7: 1})).responses[0].partitions[1].error_code == 3
+    assert (await describe(peer))["t", 0][0] == 1
+    outcomes = {one.topic_name: one.error_code for one in (await delete_offsets(peer, "t", "nope")).responses}
+    assert outcomes == {"t": 0, "nope": 3}
+    assert await describe(peer) == {}
+    assert (await alter(peer, {1: 2})).error_code == 0
+    deleted = await peer.ask(DeleteGroupsRequest(["g"]), 2, DeleteGroupsResponse)
+    assert [one.error_code for one in deleted.results] == [0]
+    assert await describe(peer, {"t": [1]}) == {("t", 1): (-1, -1, 0)}
+    (group,) = (await peer.ask(ShareGroupDescribeRequest(["g"]), 1, ShareGroupDescribeResponse)).groups
+    assert group.error_code == 69
+
+
+async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
+    await settled_member(peer)
+    topic = peer.broker.topics.get("t")
+    assert topic is not None
+    peer.broker.topics.delete("t")
+    assert share_group(peer).has.initialized == {}
+    assert all(not shard.coordinator.states for shard in peer.broker.share_states.shards)
+    summary = read_share_group_state_summary_request
+    request = summary.ReadShareGroupStateSummaryRequest(
+        "g", [summary.ReadStateSummaryData(topic.topic_id, [summary.PartitionData(0)])]
+    )
+    response = await peer.ask(request, 1, ReadShareGroupStateSummaryResponse)
+    assert response.results[0].partitions[0].error_code == 3
+
+
+async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
+    async with new_broker(
+        tmp_path,
+        share_coordinator_state_topic_prune_interval_ms=1,
+        share_coordinator_snapshot_update_records_per_snapshot=1,
+    ) as broker:
+        topic = broker.topics.create("t", 1, {})
+        key = SharePartitionKey("g", topic.topic_id, 0)
+        await broker.share_states.ready(key)
+        broker.share_states.initialize(key, 1, 0)
+        for leader_epoch in range(1, 20):
+            broker.share_states.read(key, leader_epoch)
+        states = broker.topics.get(SHARE_STATE_TOPIC)
+        assert states is not None
+        (log,) = [log for log in states.partitions if log.log_end_offset]
+        await until(lambda: log.log_start_offset >= 18)
+        before = broker.share_states.summary(key)
+    async with new_broker(tmp_path) as broker:
+        await broker.share_states.ready(key)
+        assert broker.share_states.summary(key) == before
+
+
+async def test_unloading_answers_who_waits(peer: Peer) -> None:  # GP-05
+    peer.broker.share_states.ensure_topic()
+    for shard in peer.broker.share_states.shards:
+        shard.is_loading = True
+        shard.loaded.clear()
+    asked = asyncio.create_task(alter(peer, {0: 1}))
+    await until(lambda: any(shard.parked_count for shard in peer.broker.groups.shards))
+    peer.broker.groups.shard_of("g").unload()
+    assert (await asked).error_code == NotCoordinator.code
+
+
+# --- who finds and may what
+
+
+async def test_share_coordinators_are_found(peer: Peer) -> None:  # GW-06
+    topic = peer.broker.topics.get("t")
+    assert topic is not None
+    keys = [coordinator_key(SharePartitionKey(group_id, topic.topic_id, 1)) for group_id in ("g", "with:colon")]
+
+    async def find(*asked: str) -> list[int]:
+        response = await peer.ask(FindCoordinatorRequest("", 2, list(asked)), 6, FindCoordinatorResponse)
+        return [one.error_code for one in response.coordinators]
+
+    assert await find(keys[0]) == [15]
+    assert await find(*keys, "g", "g:x:1", keys[0] + "x") == [0, 0, 42, 42, 42]
+
+
+async def test_without_the_feature(tmp_path: Path) -> None:  # K1099-23
+    async with Broker(directory=tmp_path, properties={**PROPERTIES, "feature.share.version": 0}) as broker:
+        peer = Peer(broker)
+        assert (await beat(peer, 0, ["t"])).error_code == 35
+        assert (await alter(peer, {0: 1})).error_code == 35
+        assert (await delete_offsets(peer, "t")).error_code == 35
+        described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1, ShareGroupDescribeResponse)
+        assert described.groups[0].error_code == 35
+
+
+@pytest.mark.parametrize(
+    ("refused", "codes"),
+    [
+        ((Operation.READ, ResourceType.GROUP, "g"), {"beat": 30, "alter": 30}),
+        ((Operation.DESCRIBE, ResourceType.TOPIC, "t"), {"beat": 29}),
+        ((Operation.DELETE, ResourceType.GROUP, "g"), {"delete": 30}),
+        ((Operation.DESCRIBE, ResourceType.GROUP, "g"), {"describe": 30}),
+        ((Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster"), {"initialize": 31}),
+    ],
+)
+async def test_who_may_what(
+    peer: Peer, refused: tuple[Operation, ResourceType, str], codes: dict[str, int]
+) -> None:  # GA-02, GS-09
+    peer.broker.authorizer = Denies(refused)
+    module = initialize_share_group_state_request
+    request = module.InitializeShareGroupStateRequest(
+        "g", [module.InitializeStateData(bytes(16), [module.PartitionData(0, 1, 0)])]
+    )
+    initialized = await peer.ask(request, 0, InitializeShareGroupStateResponse)
+    described = await peer.ask(ShareGroupDescribeRequest(["g"]), 1, ShareGroupDescribeResponse)
+    answers = {
+        "beat": (await beat(peer, 0, ["t"])).error_code,
+        "alter": (await alter(peer, {0: 1})).error_code,
+        "delete": (await delete_offsets(peer, "t")).error_code,
+        "describe": described.groups[0].error_code,
+        "initialize": initialized.results[0].partitions[0].error_code,
+    }
+    assert {name: code for name, code in answers.items() if code in (29, 30, 31)} == codes
+
+
+async def test_topics_that_may_not_be_seen(peer: Peer) -> None:  # K1099-21, GA-03
+    await settled_member(peer)
+    await beat(peer, -1)
+    peer.broker.authorizer = Denies(
+        (Operation.READ, ResourceType.TOPIC, "t"), (Operation.DESCRIBE, ResourceType.TOPIC, "t")
+    )
+    assert [one.error_code for one in (await alter(peer, {0: 1})).responses[0].partitions] == [29]
+    assert [one.error_code for one in (await delete_offsets(peer, "t")).responses] == [29]
+    assert await describe(peer) == {}
+    assert (await describe(peer, {"t": [0]}))["t", 0][2] == 29
+
+
+async def test_a_described_group_with_hidden_topics(peer: Peer) -> None:  # K1099-21, K1099-22
+    await settled_member(peer)
+    request = ShareGroupDescribeRequest(["g"], True)
+    (group,) = (await peer.ask(request, 1, ShareGroupDescribeResponse)).groups
+    assert group.group_state == "Stable"
+    assert group.authorized_operations > 0
+    assert group.members[0].assignment.topic_partitions[0].topic_name == "t"
+    peer.broker.authorizer = Denies((Operation.DESCRIBE, ResourceType.TOPIC, "t"))
+    (group,) = (await peer.ask(request, 1, ShareGroupDescribeResponse)).groups
+    assert (group.error_code, group.members) == (29, [])
+
+
+@pytest.mark.parametrize("member_id", ["", "x" * 37])
+async def test_member_ids(peer: Peer, member_id: str) -> None:  # GS-01
+    refused = await beat(peer, 0, ["t"], member_id)
+    assert (refused.error_code, refused.error_message) == (42, None)
+    assert (await beat(peer, 0, ["t"], "x" * 36)).error_code == 0

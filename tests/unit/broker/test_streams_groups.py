@@ -1,0 +1,181 @@
+"""Streams groups through the broker: internal topics, who may what, restarts, settings, switches (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.unit.broker.peer import Denies, Peer
+
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.coordinator.streams_group import StreamsGroup
+from groupkeeper.coordinator.streams_topology import StatusCode
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    KafkaError,
+    StreamsInvalidTopology,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
+    KeyValue,
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    TopicInfo,
+    Topology,
+)
+from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+
+PROPERTIES: Mapping[str, str | int] = {
+    "offsets.topic.num.partitions": 2,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.assignment.interval.ms": 0,
+}
+
+
+def new_broker(directory: Path, **more: str | int) -> Broker:
+    given = {name.replace("_", "."): value for name, value in more.items()}
+    return Broker(directory=directory, properties={**PROPERTIES, **given})
+
+
+@pytest_asyncio.fixture
+async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        yield Peer(broker)
+
+
+def counting(replication_factor: int = 0, **configs: str) -> Topology:
+    """Words, by way of a repartition topic, into a store."""
+    changelog = TopicInfo(
+        "c", 0, replication_factor, [KeyValue(name.replace("_", "."), configs[name]) for name in configs]
+    )
+    return Topology(
+        0,
+        [
+            Subtopology("0", ["t"], repartition_sink_topics=["r"]),
+            Subtopology("1", repartition_source_topics=[TopicInfo("r")], state_changelog_topics=[changelog]),
+        ],
+    )
+
+
+async def beat(peer: Peer, epoch: int, topology: Topology | None = None) -> StreamsGroupHeartbeatResponse:
+    request = StreamsGroupHeartbeatRequest("g", "m", epoch)
+    if epoch == 0:
+        request.rebalance_timeout_ms, request.topology, request.process_id = 1000, topology or counting(), "p"
+        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    return await peer.ask(request, 0, StreamsGroupHeartbeatResponse)
+
+
+async def describe(peer: Peer, *, has_operations: bool = False) -> DescribedGroup:
+    request = StreamsGroupDescribeRequest(["g"], has_operations)
+    return (await peer.ask(request, 0, StreamsGroupDescribeResponse)).groups[0]
+
+
+def told(response: StreamsGroupHeartbeatResponse) -> list[tuple[int, str]]:
+    return [(one.status_code, one.status_detail) for one in response.status or ()]
+
+
+async def test_internal_topics_are_created(peer: Peer) -> None:
+    first = await beat(peer, 0, counting(cleanup_policy="compact"))
+    assert told(first) == [(StatusCode.MISSING_INTERNAL_TOPICS, "Internal topics are missing: r, c")]
+    topics = peer.broker.topics
+    made = {name: topics.get(name) for name in ("r", "c")}
+    assert [len(topic.partitions) for topic in made.values() if topic is not None] == [2, 2]
+    assert made["c"] is not None
+    assert made["c"].configs == {"cleanup.policy": "compact"}
+    second = await beat(peer, first.member_epoch)
+    assert told(second) == []
+    assert [(one.subtopology_id, list(one.partitions)) for one in second.active_tasks or ()] == [
+        ("0", [0, 1]),
+        ("1", [0, 1]),
+    ]
+    assert (await describe(peer, has_operations=True)).authorized_operations != -(2**31)
+
+
+async def test_why_internal_topics_stay_missing_is_told(peer: Peer) -> None:
+    answer = await beat(peer, 0, counting(3, cleanup_policy="maybe"))
+    ((_, detail),) = told(answer)
+    assert detail.startswith("Internal topics are missing: r, c; Creation failed: c (Invalid value maybe for ")
+    assert peer.broker.topics.get("r") is not None
+    assert peer.broker.topics.get("c") is None
+
+
+async def test_who_may_not_create_is_told(peer: Peer) -> None:
+    peer.broker.authorizer = Denies(
+        (Operation.CREATE, ResourceType.CLUSTER, "kafka-cluster"),
+        (Operation.CREATE, ResourceType.TOPIC, "r"),
+        (Operation.CREATE, ResourceType.TOPIC, "c"),
+    )
+    ((_, detail),) = told(await beat(peer, 0))
+    assert detail == "Internal topics are missing: r, c; Unauthorized to CREATE on topics r, c."
+    assert peer.broker.topics.get("r") is None
+
+
+@pytest.mark.parametrize(
+    ("denied", "error"),
+    [
+        ((Operation.READ, ResourceType.GROUP, "g"), GroupAuthorizationFailed),
+        ((Operation.DESCRIBE, ResourceType.TOPIC, "c"), TopicAuthorizationFailed),
+    ],
+)
+async def test_who_may_not_join(
+    peer: Peer, denied: tuple[Operation, ResourceType, str], error: type[KafkaError]
+) -> None:  # GA-02
+    peer.broker.authorizer = Denies(denied)
+    assert (await beat(peer, 0)).error_code == error.code
+    assert "g" not in peer.broker.groups.shard_of("g").coordinator.state.groups
+
+
+async def test_hidden_topics_hide_the_group(peer: Peer) -> None:
+    await beat(peer, 0)
+    peer.broker.authorizer = Denies((Operation.DESCRIBE, ResourceType.TOPIC, "r"))
+    hidden = await describe(peer)
+    assert (hidden.error_code, hidden.topology) == (TopicAuthorizationFailed.code, None)
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "a b", "x" * 250])
+async def test_names_no_topology_may_have(peer: Peer, name: str) -> None:
+    answer = await beat(peer, 0, Topology(0, [Subtopology("0", ["t", name])]))
+    assert answer.error_code == StreamsInvalidTopology.code
+    assert name in (answer.error_message or "")
+
+
+async def test_a_restart_finds_the_group(tmp_path: Path) -> None:
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        peer = Peer(broker)
+        epoch = (await beat(peer, (await beat(peer, 0)).member_epoch)).member_epoch
+        before = await describe(peer)
+    async with new_broker(tmp_path) as broker:
+        peer = Peer(broker)
+        assert (await beat(peer, epoch)).error_code == 0
+        assert await describe(peer) == before
+
+
+async def test_groups_have_their_own_settings(peer: Peer) -> None:  # GF-02
+    peer.broker.group_configs.configure(
+        "g", {"streams.heartbeat.interval.ms": "7000", "streams.num.standby.replicas": "1"}
+    )
+    first = await beat(peer, 0)
+    assert first.heartbeat_interval_ms == 7000
+    group = peer.broker.groups.shard_of("g").coordinator.state.groups["g"]
+    assert isinstance(group, StreamsGroup)
+    assert group.assignment_configs == {"num.standby.replicas": "1"}
+
+
+@pytest.mark.parametrize(
+    "switch", [{"feature.streams.version": 0}, {"group.coordinator.rebalance.protocols": "classic,consumer"}]
+)
+async def test_streams_groups_can_be_switched_off(tmp_path: Path, switch: dict[str, str | int]) -> None:
+    async with Broker(directory=tmp_path, properties={**PROPERTIES, **switch}) as broker:
+        broker.groups.ensure_topic()
+        assert (await beat(Peer(broker), 0)).error_code == UnsupportedVersion.code
+        assert (await describe(Peer(broker))).error_code == UnsupportedVersion.code
