@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from groupkeeper.client.admin.types import Batch, Failure
+from groupkeeper.client.batch import Batch, Failure
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import (
     AnswerTooLarge,

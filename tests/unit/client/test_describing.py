@@ -21,6 +21,7 @@ from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerP
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(["t"]), 1)
@@ -82,7 +83,7 @@ def member(member_id: str, member_type: int) -> modern.Member:
 
 
 async def test_consumer_groups() -> None:
-    # K1099-30 … K1099-33
+    # K1099-30, K1099-31, K1099-32, K1099-33, K1099-36
     group = consumer_group("g", member("m1", 1), member("m2", 0), member("m3", -1))
     async with (
         ScriptedBroker(handlers={"ConsumerGroupDescribe": described(group)}) as broker,
@@ -162,6 +163,48 @@ async def test_falls_back_to_describe_groups(code: int) -> None:
     # What can't be read hides neither the member nor its group (GC-30).
     assert [each.assignment for each in group.members[1:3]] == [(), ()]
     assert [each.subscribed_topics for each in group.members] == [("t",), None, None, ("t",)]
+
+
+def listed(*groups: ListedGroup) -> Handler:
+    return in_turn(ListGroupsResponse(groups=list(groups)))
+
+
+async def test_groups_listed_as_classic_are_described_so_at_once() -> None:
+    handlers = {
+        "ListGroups": listed(
+            ListedGroup("c", "consumer", "Stable", "classic"), ListedGroup("g", "consumer", "", "consumer")
+        ),
+        "ConsumerGroupDescribe": described(consumer_group("g")),
+        "DescribeGroups": described_classic(CLASSIC),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        await admin.list_groups()
+        descriptions = (await admin.describe_consumer_groups(["c", "g"])).all()
+        assert broker.asked("ConsumerGroupDescribe") == [(1, ConsumerGroupDescribeRequest(["g"]))]
+        assert broker.asked("DescribeGroups") == [(6, DescribeGroupsRequest(["c"]))]
+    assert [group.group_type for group in descriptions.values()] == [GroupType.CLASSIC, GroupType.CONSUMER]
+
+
+@pytest.mark.parametrize("versions", [(0, 6), (0, 5)])
+async def test_a_group_that_has_changed_its_type_since_it_was_listed(versions: tuple[int, int]) -> None:
+    handlers = {
+        "ListGroups": listed(
+            ListedGroup("g", "consumer", "Stable", "Classic"), ListedGroup("gone", "", "Empty", "Classic")
+        ),
+        "ConsumerGroupDescribe": described(consumer_group("g")),
+        "DescribeGroups": described_classic(),
+    }
+    async with (
+        ScriptedBroker(handlers=handlers, ranges={"DescribeGroups": versions}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        await admin.list_groups()
+        batch = await admin.describe_consumer_groups(["g", "gone"])
+    assert batch.done["g"].group_type is GroupType.CONSUMER
+    if versions == (0, 6):
+        assert batch.failed == {"gone": GroupIdNotFound("Group gone is not a consumer group.")}
+    else:
+        assert batch.done["gone"].group_state is GroupState.DEAD
 
 
 async def test_without_the_api_all_groups_are_described_as_classic() -> None:

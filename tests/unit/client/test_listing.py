@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, cluster_of, fast_admin, in_turn
 
@@ -102,6 +104,21 @@ async def test_a_hanging_broker_does_not_take_the_others_away() -> None:
             listings = await admin.list_groups(timeout_ms=200)
     assert len(listings.groups) == len(GROUPS)
     assert [node.id for node in listings.failed] == [2]
+
+
+async def test_a_broker_that_moves_is_asked_at_its_new_address() -> None:
+    async with (
+        ScriptedBroker(1, handlers={"ListGroups": answer}) as stays,
+        ScriptedBroker(2, handlers={"ListGroups": in_turn(HangUp)}) as left,
+        ScriptedBroker(2, handlers={"ListGroups": answer}) as came,
+    ):
+        cluster_of(stays, left)
+        async with fast_admin(stays.bootstrap_servers) as admin:
+            listing = asyncio.create_task(admin.list_groups())
+            await left.until("ListGroups", 2)
+            stays.peers = left.peers = [stays, came]
+            assert (await listing).failed == {}
+    assert came.count("ListGroups") == 1
 
 
 async def test_states_need_version_4() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -12,6 +12,7 @@ from groupkeeper.client.security import security_of
 from groupkeeper.client.settings import Settings
 
 if TYPE_CHECKING:
+    from groupkeeper.client.admin.log_reading import Take
     from groupkeeper.client.admin.types import (
         Batch,
         ClassicGroupDescription,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
         Node,
         OffsetAndMetadata,
         OffsetSpec,
+        Position,
+        ShareGroupDescription,
+        SharePartitionOffset,
         TopicDescription,
         TopicListing,
         TopicPartition,
@@ -96,8 +100,9 @@ class Admin:
     ) -> GroupListings:
         """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
 
-        Consumer groups are types Classic and Consumer with protocol types "" and "consumer" (K518-32). A broker that
-        fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a filter (K518-60, K518-61).
+        Consumer groups are types Classic and Consumer with protocol types "" and "consumer" (K518-32), share groups
+        are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
+        filter (K518-60, K518-61).
         """
         from groupkeeper.client.admin import listing
 
@@ -186,13 +191,77 @@ class Admin:
 
         return await offsets.delete_consumer_group_offsets(self._cluster, group_id, partitions, timeout_ms)
 
+    async def alter_offsets_of_groups(
+        self,
+        offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
+        *,
+        tell: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Batch[TopicPartition, None]]:
+        """``alter_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
+
+        ``tell`` is called whenever a group has its answer.
+        """
+        from groupkeeper.client.admin import many_groups
+
+        return await many_groups.alter_offsets_of_groups(self._cluster, offsets, tell, timeout_ms)
+
+    async def delete_offsets_of_groups(
+        self,
+        partitions: Mapping[str, Iterable[TopicPartition]],
+        *,
+        tell: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Batch[TopicPartition, None]]:
+        """``delete_consumer_group_offsets`` of many groups: one request for each, many under way at a time.
+
+        What that raises for the whole group is in the outer ``failed``.
+        """
+        from groupkeeper.client.admin import many_groups
+
+        return await many_groups.delete_offsets_of_groups(self._cluster, partitions, tell, timeout_ms)
+
+    async def record_timestamps(
+        self, positions: Iterable[Position], *, timeout_ms: int | None = None
+    ) -> Batch[Position, int | None]:
+        """Timestamps in ms of the first records at or after offsets, read from the partitions' leaders (Fetch).
+
+        None: there is no such record. A record without a timestamp has −1. Fails per position: OffsetOutOfRange,
+        TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition, LeaderNotAvailable …
+        """
+        from groupkeeper.client.admin import record_times
+
+        return await record_times.record_timestamps(self._cluster, positions, timeout_ms)
+
+    async def read_logs(
+        self, ranges: Mapping[TopicPartition, tuple[int, int]], take: Take, *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Read partitions from the first offset of a range up to the second, which isn't read any more (Fetch).
+
+        ``take`` is called with each piece: whole batches, the last one perhaps cut off, and batches beyond the range
+        or before it. Aborted transactions and markers are among them. It tells the offset behind the last whole batch.
+        Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
+        """
+        from groupkeeper.client.admin import log_reading
+
+        return await log_reading.read_logs(self._cluster, ranges, take, timeout_ms)
+
+    async def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
+        """Settings of one broker by name (DescribeConfigs); those that it doesn't tell are left out.
+
+        Raises ClusterAuthorizationFailed without DESCRIBE_CONFIGS on the cluster.
+        """
+        from groupkeeper.client.admin import broker_settings
+
+        return await broker_settings.broker_settings(self._cluster, names, timeout_ms)
+
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
         """Delete groups with their offsets (GD-05): NonEmptyGroup, GroupIdNotFound … per group."""
         from groupkeeper.client.admin import groups
 
-        return await groups.delete_consumer_groups(self._cluster, group_ids, timeout_ms)
+        return await groups.delete_groups(self._cluster, "deleteConsumerGroups", group_ids, timeout_ms)
 
     async def remove_members(
         self,
@@ -210,6 +279,66 @@ class Admin:
         from groupkeeper.client.admin import groups
 
         return await groups.remove_members(self._cluster, group_id, members, reason, timeout_ms)
+
+    async def describe_share_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ShareGroupDescription]:
+        """Describe share groups (KIP-932, K1099-37).
+
+        Fails per group: GroupIdNotFound, also for a group of another type (K1099-14), GroupAuthorizationFailed,
+        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
+        """
+        from groupkeeper.client.admin import share_groups
+
+        return await share_groups.describe_share_groups(
+            self._cluster, group_ids, include_authorized_operations, timeout_ms
+        )
+
+    async def list_share_group_offsets(
+        self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
+    ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
+        """How far share groups are in their partitions (GS-21), many groups at once.
+
+        None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
+        group has no start offset there, because nobody has fetched the partition yet or it isn't the group's. A
+        partition that the broker refused is in the inner ``failed``. A group that doesn't exist has no offsets.
+        """
+        from groupkeeper.client.admin import share_groups
+
+        return await share_groups.list_share_group_offsets(self._cluster, groups, timeout_ms)
+
+    async def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, None]:
+        """Set the start offsets of a share group without members; the group is made when there is none (GS-17).
+
+        UnknownTopicOrPartition, TopicAuthorizationFailed per partition. Raises the KafkaError of the whole group:
+        NonEmptyGroup, GroupIdNotFound for a group of another type, InvalidGroupId, GroupAuthorizationFailed.
+        """
+        from groupkeeper.client.admin import share_groups
+
+        return await share_groups.alter_share_group_offsets(self._cluster, group_id, offsets, timeout_ms)
+
+    async def delete_share_group_offsets(
+        self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Forget a share group's offsets of whole topics (GS-18); the group must have no members.
+
+        UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
+        the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
+        """
+        from groupkeeper.client.admin import share_groups
+
+        return await share_groups.delete_share_group_offsets(self._cluster, group_id, topics, timeout_ms)
+
+    async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
+        """Delete share groups with their offsets (GS-19): NonEmptyGroup, GroupIdNotFound … per group.
+
+        The brokers delete groups of other types by the same request, so name share groups only.
+        """
+        from groupkeeper.client.admin import groups
+
+        return await groups.delete_groups(self._cluster, "deleteShareGroups", group_ids, timeout_ms)
 
     async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
         """The coordinator of each group, looked up afresh (GD-06)."""

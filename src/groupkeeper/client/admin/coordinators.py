@@ -8,7 +8,7 @@ from groupkeeper.client.admin.types import Batch, Failure, Node
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import Ask, Locate, Located, Routed, V, one_by_one
+from groupkeeper.client.routing import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, error_for
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -24,19 +24,30 @@ def routed(cluster: Cluster, deadline: Deadline, ask: Ask[str, V], *, chunk: int
     return Routed(cluster, deadline, locating(cluster), ask, chunk=chunk)
 
 
+async def of_one_group(
+    cluster: Cluster, deadline: Deadline, group_id: str, ask: Ask[str, V], retries: Retries = COORDINATOR_RETRIES
+) -> V:
+    """A call on one group: what its coordinator answers. Raises the group's failure."""
+    call = Routed(cluster, deadline, locating(cluster), ask, chunk=1, retries=retries)
+    return (await call.run([group_id])).result(group_id)
+
+
 def locating(cluster: Cluster) -> Locate[str]:
     """How coordinators are found: remembered ones first, the rest by as few requests as the broker allows."""
 
     async def locate(group_ids: list[str], is_again: bool, deadline: Deadline) -> Located[str]:
         located: Located[str] = Located()
-        unknown: list[str] = []
+        known: dict[int | None, list[str]] = {None: []}
         for group_id in group_ids:
             node_id = None if is_again else cluster.coordinators.get(group_id)
+            known.setdefault(node_id, []).append(group_id)
+        unknown = known.pop(None)
+        for node_id, owned in known.items():
             peer = None if node_id is None else cluster.peer_by_id(node_id)
             if peer is None:
-                unknown.append(group_id)
+                unknown += owned
             else:
-                located.by_peer.setdefault(peer, []).append(group_id)
+                located.by_peer[peer] = owned
         for start in range(0, len(unknown), _KEYS_PER_REQUEST):
             await _look_up(cluster, unknown[start : start + _KEYS_PER_REQUEST], deadline, located)
         return located

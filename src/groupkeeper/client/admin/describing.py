@@ -56,19 +56,33 @@ async def describe_consumer_groups(
     deadline = cluster.deadline("describeConsumerGroups", timeout_ms)
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, ConsumerGroupDescription | Failure]:
+        known = await ask_classic(peer, [key for key in keys if key in cluster.classic_groups], deadline)
+        # A group may have changed its type since it was listed: what is no description is asked for in full.
+        answers = {key: answer for key, answer in known.items() if _is_there(answer)}
+        unknown = [key for key in keys if key not in answers]
+        if unknown:
+            answers |= await ask_both(peer, unknown, deadline)
+        return answers
+
+    async def ask_classic(
+        peer: Peer, keys: list[str], deadline: Deadline
+    ) -> dict[str, ConsumerGroupDescription | Failure]:
+        if not keys:
+            return {}
+        return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_consumer_group)
+
+    async def ask_both(
+        peer: Peer, keys: list[str], deadline: Deadline
+    ) -> dict[str, ConsumerGroupDescription | Failure]:
         answers: dict[str, ConsumerGroupDescription | Failure]
         try:
             answers = await _describe_consumer(peer, keys, include_authorized_operations, deadline)
         except UnsupportedVersion as error:
             answers = dict.fromkeys(keys, error)
         firsts = {key: failure for key in keys if (failure := _may_be_classic(answers.get(key))) is not None}
-        if firsts:
-            classic = await _describe_classic(
-                peer, list(firsts), include_authorized_operations, deadline, _as_consumer_group
-            )
-            for key, answer in classic.items():
-                is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
-                answers[key] = firsts[key] if is_unknown_to_both else answer
+        for key, answer in (await ask_classic(peer, list(firsts), deadline)).items():
+            is_unknown_to_both = isinstance(answer, GroupIdNotFound) and isinstance(firsts[key], GroupIdNotFound)
+            answers[key] = firsts[key] if is_unknown_to_both else answer
         return answers
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
@@ -84,6 +98,10 @@ async def describe_classic_groups(
         return await _describe_classic(peer, keys, include_authorized_operations, deadline, _as_classic_group)
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+
+
+def _is_there(answer: ConsumerGroupDescription | Failure) -> bool:
+    return isinstance(answer, ConsumerGroupDescription) and answer.group_state is not GroupState.DEAD
 
 
 def _may_be_classic(answer: ConsumerGroupDescription | Failure | None) -> Failure | None:

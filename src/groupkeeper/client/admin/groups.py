@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from groupkeeper.client.admin.coordinators import routed
+from groupkeeper.client.admin.coordinators import of_one_group, routed
 from groupkeeper.client.admin.types import Batch, Failure, MemberToRemove
+from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import MissingResult, UnsupportedVersion
+from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.routing import one_by_one
 from groupkeeper.client.timing import Deadline
@@ -21,14 +22,14 @@ _REASON = "member was removed by an admin"
 _MAX_REASON_CHARACTERS = 255
 
 
-async def delete_consumer_groups(
-    cluster: Cluster, group_ids: Iterable[str], timeout_ms: int | None
+async def delete_groups(
+    cluster: Cluster, call: str, group_ids: Iterable[str], timeout_ms: int | None
 ) -> Batch[str, None]:
-    """Admin.delete_consumer_groups."""
+    """Admin.delete_consumer_groups and Admin.delete_share_groups, which ``call`` names for the text of a timeout."""
     from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
     from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse
 
-    deadline = cluster.deadline("deleteConsumerGroups", timeout_ms)
+    deadline = cluster.deadline(call, timeout_ms)
 
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Failure | None]:
         answer = await peer.ask(
@@ -58,7 +59,7 @@ async def remove_members(
     async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, Batch[MemberToRemove, None] | Failure]:
         return {group_id: await _leave(peer, group_id, wanted, text[:_MAX_REASON_CHARACTERS], deadline)}
 
-    return (await routed(cluster, deadline, ask).run([group_id])).result(group_id)
+    return await of_one_group(cluster, deadline, group_id, ask)
 
 
 async def _all_members(cluster: Cluster, group_id: str, deadline: Deadline) -> list[MemberToRemove]:
@@ -83,17 +84,10 @@ async def _leave(
         return await _leave_one_by_one(peer, group_id, members, deadline)
     if answer.error_code:
         return error_for(answer.error_code)
-    code_by_member = {(each.group_instance_id, each.member_id): each.error_code for each in answer.members}
-    batch: Batch[MemberToRemove, None] = Batch()
-    for member in members:
-        code = code_by_member.get((member.instance_id, member.member_id))
-        if code is None:
-            batch.failed[member] = MissingResult(f"the answer has no result for {member}")
-        elif code:
-            batch.failed[member] = error_for(code)
-        else:
-            batch.done[member] = None
-    return batch
+    answers = {
+        MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code) for each in answer.members
+    }
+    return batch_of(members, answers, "the answer has no result for {}")
 
 
 class _OneMemberPerRequest(UnsupportedVersion):

@@ -53,7 +53,7 @@ async def _list_groups_of(
     failure: Failure | None = None
     while True:
         try:
-            answer = await cluster.peer(node).ask(
+            answer = await cluster.peer(cluster.nodes.get(node.id, node)).ask(
                 ListGroupsRequest, ListGroupsResponse, lambda version: _request(version, states, types), deadline
             )
             if answer.error_code == 0:
@@ -68,7 +68,9 @@ async def _list_groups_of(
             return error
         try:
             await backoff.pause(deadline, failure)
-        except CallTimedOut as error:
+            if isinstance(failure, ClientError):
+                await cluster.refresh(deadline)  # the broker may have moved to another address
+        except ClientError as error:
             return error
 
 
@@ -112,3 +114,5 @@ def _merge(
         groups[group_id] = new(GroupListing, (group_id, protocol_type, state, kind))
         # Only the coordinator lists a group: no need to look it up later.
         coordinators[group_id] = node.id
+        if kind is GroupType.CLASSIC:
+            cluster.classic_groups.add(group_id)

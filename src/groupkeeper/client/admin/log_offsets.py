@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsRespo
 _PARTITIONS_PER_REQUEST = 5000
 _CONSUMER_REPLICA_ID = -1
 
-_RETRIES = Retries(
+LEADER_RETRIES = Retries(
     # OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH, REQUEST_TIMED_OUT: the leader knows it is the leader, but isn't ready.
     here=frozenset({78, 75, 7}),
     # The leader has moved, or its metadata is not everywhere yet.
@@ -52,7 +52,7 @@ async def list_offsets(
     deadline = cluster.deadline("listOffsets", timeout_ms)
 
     async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
-        return await _locate(cluster, keys, is_again, deadline)
+        return await locate_leaders(cluster, keys, is_again, deadline)
 
     async def ask(
         peer: Peer, keys: list[TopicPartition], deadline: Deadline
@@ -60,20 +60,22 @@ async def list_offsets(
         return await _ask(peer, {key: specs[key] for key in keys}, read_committed, deadline)
 
     call: Routed[TopicPartition, ListedOffset] = Routed(
-        cluster, deadline, locate, ask, chunk=_PARTITIONS_PER_REQUEST, retries=_RETRIES, gives_up=_gives_up
+        cluster, deadline, locate, ask, chunk=_PARTITIONS_PER_REQUEST, retries=LEADER_RETRIES, gives_up=gives_up
     )
     return await call.run(list(specs))
 
 
-def _gives_up(failure: Failure, elapsed_s: float) -> bool:
+def gives_up(failure: Failure, elapsed_s: float) -> bool:
+    """Whether a partition that cannot be located has had its time."""
     if isinstance(failure, UnknownTopicOrPartition):
         return elapsed_s >= _TOPIC_PATIENCE_S
     return isinstance(failure, LeaderNotAvailable) and elapsed_s >= _LEADER_PATIENCE_S
 
 
-async def _locate(
+async def locate_leaders(
     cluster: Cluster, keys: list[TopicPartition], is_again: bool, deadline: Deadline
 ) -> Located[TopicPartition]:
+    """The leaders of partitions: remembered ones, or looked up (all of them, when ``is_again``)."""
     leaders = cluster.leaders
     topics = {key.topic for key in keys if is_again or leaders.get(key, -1) < 0}
     failure_by_topic: dict[str, Failure] = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from groupkeeper.client.admin.coordinators import locating, routed
+from groupkeeper.client.admin.coordinators import of_one_group, routed
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import COORDINATOR_RETRIES, Ask, Retries, Routed, one_by_one
+from groupkeeper.client.routing import COORDINATOR_RETRIES, one_by_one
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages.offset_fetch_request import (
@@ -30,7 +31,7 @@ GROUPS_PER_FETCH = 400
 _LAST_VERSION_WITH_NAMES = 9
 """Of OffsetFetch and OffsetCommit: from version 10 on topics go by id (K88-44)."""
 
-_COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
+COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
 """A commit waits for a rebalance to end, too (GO-12)."""
 
 _PARTITION_CODES_OF_V1 = (0, 3, 29)
@@ -177,14 +178,15 @@ async def alter_consumer_group_offsets(
     async def ask(
         peer: Peer, group_ids: list[str], deadline: Deadline
     ) -> dict[str, Batch[TopicPartition, None] | Failure]:
-        return {group_id: await _commit(peer, group_id, offsets, deadline)}
+        return {group_id: await commit_offsets(peer, group_id, offsets, deadline)}
 
-    return await _of_one_group(cluster, deadline, group_id, ask, _COMMIT_RETRIES)
+    return await of_one_group(cluster, deadline, group_id, ask, COMMIT_RETRIES)
 
 
-async def _commit(
+async def commit_offsets(
     peer: Peer, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
 ) -> Batch[TopicPartition, None] | Failure:
+    """One OffsetCommit request; a retriable code fails the whole group."""
     from groupkeeper.protocol.messages.offset_commit_request import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
@@ -216,14 +218,17 @@ async def _commit(
         max_version=_LAST_VERSION_WITH_NAMES,
     )
     codes = {
-        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        (topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics
         for partition in topic.partitions
     }
-    for code in codes.values():
-        if code in _COMMIT_RETRIES.here or code in _COMMIT_RETRIES.elsewhere:
-            return error_for(code)
-    return _by_partition(list(offsets), codes, 'Offset commit result for partition "{}" was not in the response')
+    if not any(codes.values()) and codes.keys() == offsets.keys():  # mostly so, and this runs for every group
+        return Batch(dict.fromkeys(offsets))
+    answers = {TopicPartition(*place): failure_of(code) for place, code in codes.items()}
+    for failure in answers.values():
+        if failure is not None and failure.code in COMMIT_RETRIES.here | COMMIT_RETRIES.elsewhere:
+            return failure
+    return batch_of(offsets, answers, 'Offset commit result for partition "{}" was not in the response')
 
 
 async def delete_consumer_group_offsets(
@@ -236,14 +241,15 @@ async def delete_consumer_group_offsets(
     async def ask(
         peer: Peer, group_ids: list[str], deadline: Deadline
     ) -> dict[str, Batch[TopicPartition, None] | Failure]:
-        return {group_id: await _delete(peer, group_id, wanted, deadline)}
+        return {group_id: await delete_offsets(peer, group_id, wanted, deadline)}
 
-    return await _of_one_group(cluster, deadline, group_id, ask)
+    return await of_one_group(cluster, deadline, group_id, ask)
 
 
-async def _delete(
+async def delete_offsets(
     peer: Peer, group_id: str, partitions: list[TopicPartition], deadline: Deadline
 ) -> Batch[TopicPartition, None] | Failure:
+    """One OffsetDelete request."""
     from groupkeeper.protocol.messages.offset_delete_request import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -261,40 +267,12 @@ async def _delete(
     answer = await peer.ask(OffsetDeleteRequest, OffsetDeleteResponse, lambda version: request, deadline)
     if answer.error_code:
         return error_for(answer.error_code)
-    codes = {
-        TopicPartition(topic.name, partition.partition_index): partition.error_code
+    answers = {
+        TopicPartition(topic.name, partition.partition_index): failure_of(partition.error_code)
         for topic in answer.topics
         for partition in topic.partitions
     }
-    return _by_partition(
-        partitions, codes, 'Offset deletion result for partition "{}" was not included in the response'
-    )
-
-
-async def _of_one_group(
-    cluster: Cluster,
-    deadline: Deadline,
-    group_id: str,
-    ask: Ask[str, Batch[TopicPartition, None]],
-    retries: Retries = COORDINATOR_RETRIES,
-) -> Batch[TopicPartition, None]:
-    batch = await Routed(cluster, deadline, locating(cluster), ask, chunk=1, retries=retries).run([group_id])
-    return batch.result(group_id)
-
-
-def _by_partition(
-    wanted: list[TopicPartition], codes: dict[TopicPartition, int], missing: str
-) -> Batch[TopicPartition, None]:
-    batch: Batch[TopicPartition, None] = Batch()
-    for tp in wanted:
-        code = codes.get(tp)
-        if code is None:
-            batch.failed[tp] = MissingResult(missing.format(tp))
-        elif code:
-            batch.failed[tp] = error_for(code)
-        else:
-            batch.done[tp] = None
-    return batch
+    return batch_of(partitions, answers, 'Offset deletion result for partition "{}" was not included in the response')
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

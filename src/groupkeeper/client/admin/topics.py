@@ -17,8 +17,9 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicListing,
 )
+from groupkeeper.client.batch import batch_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, MissingResult, UnsupportedVersion
+from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, UnsupportedVersion
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import NotController, UnknownTopicOrPartition, error_for
 from groupkeeper.protocol.messages.metadata_response import (
@@ -32,6 +33,7 @@ A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
 
 _NOT_CONTROLLER = 41
+_MISSING = "the answer has no result for topic {}"
 
 
 async def describe_topics(
@@ -153,7 +155,7 @@ async def create_topics(
         topic.name: error_for(topic.error_code, topic.error_message) if topic.error_code else created(topic)
         for topic in answer.topics
     }
-    return _batch([topic.name for topic in creatable], results)
+    return batch_of([topic.name for topic in creatable], results, _MISSING)
 
 
 async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int | None) -> Batch[str, None]:
@@ -185,7 +187,7 @@ async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int 
     for name in wanted:
         for key in [key for key in cluster.leaders if key[0] == name]:
             del cluster.leaders[key]
-    return _batch(wanted, results)
+    return batch_of(wanted, results, _MISSING)
 
 
 async def describe_cluster(
@@ -248,20 +250,3 @@ async def _ask_controller(
 
 def _broker_timeout_ms(deadline: Deadline) -> int:
     return max(1, int(deadline.left_s() * 1000))
-
-
-V = TypeVar("V")
-
-
-def _batch(names: list[str], results: dict[str, V | Failure]) -> Batch[str, V]:
-    batch: Batch[str, V] = Batch()
-    for name in names:
-        if name not in results:
-            batch.failed[name] = MissingResult(f"the answer has no result for topic {name}")
-            continue
-        result = results[name]
-        if isinstance(result, Failure):
-            batch.failed[name] = result
-        else:
-            batch.done[name] = result
-    return batch

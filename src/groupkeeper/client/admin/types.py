@@ -4,50 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from groupkeeper.client.errors import ClientError, IllegalArgument
+from groupkeeper.client.batch import Batch as Batch
+from groupkeeper.client.batch import Failure as Failure
+from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.client.topology import Node as Node
 from groupkeeper.client.topology import TopicPartition as TopicPartition
 from groupkeeper.protocol.errors import KafkaError
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-Failure = KafkaError | ClientError
-"""Why one key of a batch failed: the broker refused (KafkaError), or it could not be asked (ClientError)."""
-
-
-class Batch(Generic[K, V]):
-    """The outcome of a call on many keys: every key is either in ``done`` or in ``failed``, never lost."""
-
-    __slots__ = ("done", "failed")
-
-    def __init__(self, done: dict[K, V] | None = None, failed: dict[K, Failure] | None = None) -> None:
-        self.done: dict[K, V] = {} if done is None else done
-        self.failed: dict[K, Failure] = {} if failed is None else failed
-
-    def all(self) -> dict[K, V]:
-        """All results; raises the first failure when there is one."""
-        for failure in self.failed.values():
-            raise failure
-        return self.done
-
-    def result(self, key: K) -> V:
-        """The result of one key; raises its failure, or IllegalArgument when the key was not asked for (K496-41)."""
-        if key in self.failed:
-            raise self.failed[key]
-        if key not in self.done:
-            raise IllegalArgument(f"{key} was not included in the original request")
-        return self.done[key]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Batch) and self.done == other.done and self.failed == other.failed
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Batch(done={self.done!r}, failed={self.failed!r})"
 
 
 class GroupState(StrEnum):
@@ -190,6 +154,56 @@ class ClassicGroupDescription(NamedTuple):
         return self.protocol_type == ""
 
 
+class ShareMemberDescription(NamedTuple):
+    """A member of a share group (K1099-37). A partition may be assigned to several members.
+
+    ``rack_id`` is None when the member named none. ``assignment`` is what the member fetches from, in the order sent.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    member_epoch: int
+    assignment: tuple[TopicPartition, ...] = ()
+    rack_id: str | None = None
+    subscribed_topics: tuple[str, ...] = ()
+
+
+class ShareGroupDescription(NamedTuple):
+    """A share group (KIP-932, K1099-37): its states are Stable, Empty and Dead.
+
+    A share group has no classic form, so the epochs are always known: ``group_epoch`` grows with every change of the
+    members or their subscriptions, ``target_assignment_epoch`` is the group epoch that the target assignment was made
+    for, and lags behind while it is being made. ``authorized_operations`` is None unless asked for.
+    """
+
+    group_id: str
+    group_state: GroupState
+    members: tuple[ShareMemberDescription, ...]
+    coordinator: Node
+    group_epoch: int
+    target_assignment_epoch: int
+    partition_assignor: str = ""
+    authorized_operations: frozenset[str] | None = None
+
+    @property
+    def group_type(self) -> GroupType:
+        """Share, as a description of any group has its type."""
+        return GroupType.SHARE
+
+
+class SharePartitionOffset(NamedTuple):
+    """How far a share group is in a partition. All records below ``start_offset`` are done with.
+
+    ``lag``: records from there to the end that are not done with yet, those in flight included (GS-16); None: not
+    known, because nobody has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
+    """
+
+    start_offset: int
+    leader_epoch: int | None = None
+    lag: int | None = None
+
+
 class OffsetSpec(NamedTuple):
     """Which offset list_offsets looks for: a ListOffsets timestamp, negative for the special ones."""
 
@@ -239,6 +253,14 @@ class ListedOffset(NamedTuple):
     offset: int
     timestamp: int = -1
     leader_epoch: int | None = None
+
+
+class Position(NamedTuple):
+    """A place in a partition's log."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 class MemberToRemove(NamedTuple):

@@ -1,0 +1,244 @@
+"""Share groups: description, offsets, what is retried, and brokers that don't have them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
+
+from groupkeeper.client.admin.types import (
+    GroupState,
+    ShareMemberDescription,
+    SharePartitionOffset,
+    TopicPartition,
+)
+from groupkeeper.client.errors import CallTimedOut, MissingResult
+from groupkeeper.client.errors import UnsupportedVersion as NotSupported
+from groupkeeper.protocol.errors import (
+    GroupIdNotFound,
+    NonEmptyGroup,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages import alter_share_group_offsets_request as alter
+from groupkeeper.protocol.messages import alter_share_group_offsets_response as altered
+from groupkeeper.protocol.messages import delete_share_group_offsets_request as delete
+from groupkeeper.protocol.messages import delete_share_group_offsets_response as deleted
+from groupkeeper.protocol.messages import describe_share_group_offsets_request as listing
+from groupkeeper.protocol.messages import describe_share_group_offsets_response as listed
+from groupkeeper.protocol.messages import share_group_describe_response as described
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from groupkeeper.protocol.primitives import RootMessage
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def describing(*groups: described.DescribedGroup) -> Handler:
+    """Answers ShareGroupDescribe: GROUP_ID_NOT_FOUND for groups not given."""
+    by_id = {group.group_id: group for group in groups}
+
+    def handle(message: ShareGroupDescribeRequest, version: int) -> RootMessage:
+        return described.ShareGroupDescribeResponse(
+            groups=[
+                by_id.get(key) or described.DescribedGroup(69, f"Group {key} not found.", key)
+                for key in message.group_ids
+            ]
+        )
+
+    return handle
+
+
+async def test_descriptions() -> None:
+    # K1099-06, K1099-14, K1099-37, GS-21
+    assigned = [described.TopicPartitions(bytes(16), "a", [1, 0]), described.TopicPartitions(bytes(16), "b", [0])]
+    members = [
+        described.Member("m2", "rack", 7, "two", "/127.0.0.1", ["a", "b"], described.Assignment(assigned)),
+        described.Member("m1", None, 6, "one", "/127.0.0.2", ["a"]),
+    ]
+    group = described.DescribedGroup(0, None, "g", "Stable", 8, 7, "simple", members, 1 << 8 | 1 << 3)
+    handlers = {"ShareGroupDescribe": describing(group)}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_share_groups(["g", "x", "g"], include_authorized_operations=True)
+        assert broker.asked("ShareGroupDescribe") == [(1, ShareGroupDescribeRequest(["g", "x"], True))]
+    description = batch.done["g"]
+    assert (description.group_state, description.partition_assignor) == (GroupState.STABLE, "simple")
+    assert (description.group_epoch, description.target_assignment_epoch) == (8, 7)
+    assert description.coordinator.port == broker.port
+    assert description.authorized_operations == {"READ", "DESCRIBE"}
+    assert description.members == (
+        ShareMemberDescription("m2", "two", "/127.0.0.1", 7, (A1, A0, B0), "rack", ("a", "b")),
+        ShareMemberDescription("m1", "one", "/127.0.0.2", 6, (), None, ("a",)),
+    )
+    assert batch.failed == {"x": GroupIdNotFound("Group x not found.")}
+
+
+async def test_each_coordinator_is_asked_once_and_moves_are_followed() -> None:
+    # K1099-96, GS-21: 14 is waited for, 16 is looked up again.
+    first = in_turn(
+        described.ShareGroupDescribeResponse(
+            groups=[described.DescribedGroup(14, None, "loading"), described.DescribedGroup(16, None, "moved")]
+        ),
+        describing(described.DescribedGroup(0, None, "loading", "Empty", 1, 1)),
+    )
+    second = describing(
+        described.DescribedGroup(0, None, "moved", "Empty", 2, 2),
+        described.DescribedGroup(0, None, "two", "Empty", 3, 3),
+    )
+    async with (
+        ScriptedBroker(1, handlers={"ShareGroupDescribe": first}) as one,
+        ScriptedBroker(2, handlers={"ShareGroupDescribe": second}) as two,
+    ):
+        cluster_of(one, two)
+        one.coordinator_by_group["two"] = 2
+        async with fast_admin(one.bootstrap_servers) as admin:
+            (await admin.find_coordinators(["loading", "moved", "two"])).all()
+            one.coordinator_by_group["moved"] = 2
+            groups = (await admin.describe_share_groups(["loading", "moved", "two"])).all()
+        assert [group.coordinator.id for group in groups.values()] == [1, 2, 2]
+        assert one.count("ShareGroupDescribe") == 2
+
+
+def partition(
+    index: int, start: int, epoch: int = 0, lag: int = -1, code: int = 0
+) -> listed.DescribeShareGroupOffsetsResponsePartition:
+    return listed.DescribeShareGroupOffsetsResponsePartition(
+        index, start, epoch, lag, code, "refused" if code else None
+    )
+
+
+async def test_offsets() -> None:
+    # GS-15, GS-16, GS-21
+    def answer(message: listing.DescribeShareGroupOffsetsRequest, version: int) -> RootMessage:
+        topics = [
+            listed.DescribeShareGroupOffsetsResponseTopic(
+                "a", bytes(16), [partition(0, 5, 2, 3 if version >= 1 else -1), partition(1, -1)]
+            ),
+            listed.DescribeShareGroupOffsetsResponseTopic("b", bytes(16), [partition(0, 0, -1, -1, 29)]),
+        ]
+        groups = [
+            listed.DescribeShareGroupOffsetsResponseGroup("g", topics),
+            listed.DescribeShareGroupOffsetsResponseGroup("x", [], 30, "no"),
+            listed.DescribeShareGroupOffsetsResponseGroup("named", []),
+        ]
+        wanted = {group.group_id for group in message.groups}
+        return listed.DescribeShareGroupOffsetsResponse(groups=[each for each in groups if each.group_id in wanted])
+
+    handlers = {"DescribeShareGroupOffsets": answer}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.list_share_group_offsets({"g": None, "x": None, "named": [B0, A1, A0]})
+        [(version, request)] = broker.asked("DescribeShareGroupOffsets")
+    group, topic = listing.DescribeShareGroupOffsetsRequestGroup, listing.DescribeShareGroupOffsetsRequestTopic
+    assert (version, request) == (
+        1,
+        listing.DescribeShareGroupOffsetsRequest(
+            [group("g", None), group("x", None), group("named", [topic("b", [0]), topic("a", [1, 0])])]
+        ),
+    )
+    assert batch.done["g"].done == {A0: SharePartitionOffset(5, 2, 3), A1: None}
+    assert batch.done["g"].failed == {B0: TopicAuthorizationFailed("refused")}
+    assert list(batch.failed) == ["x"]
+    assert {tp: type(why) for tp, why in batch.done["named"].failed.items()} == dict.fromkeys(
+        [B0, A1, A0], MissingResult
+    )
+
+    ranges = {"DescribeShareGroupOffsets": (0, 0)}
+    async with ScriptedBroker(ranges=ranges, handlers=handlers) as old, fast_admin(old.bootstrap_servers) as admin:
+        offsets = (await admin.list_share_group_offsets({"g": None})).all()["g"]
+    assert offsets.done[A0] == SharePartitionOffset(5, 2, None)  # a broker before 4.2 doesn't tell the lag
+
+
+async def test_alter_offsets() -> None:
+    # GS-17, GS-21: 14 and 27 are waited for.
+    done = altered.AlterShareGroupOffsetsResponse(
+        responses=[
+            altered.AlterShareGroupOffsetsResponseTopic(
+                "a", bytes(16), [altered.AlterShareGroupOffsetsResponsePartition(0)]
+            ),
+            altered.AlterShareGroupOffsetsResponseTopic(
+                "b", bytes(16), [altered.AlterShareGroupOffsetsResponsePartition(0, 3, "This server …")]
+            ),
+        ]
+    )
+    again = [altered.AlterShareGroupOffsetsResponse(error_code=code) for code in (14, 27, 16)]
+    handlers = {"AlterShareGroupOffsets": in_turn(*again, done)}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.alter_share_group_offsets("g", {A0: 3, B0: 0, A1: 9})
+        asked = broker.asked("AlterShareGroupOffsets")
+    part, topic = alter.AlterShareGroupOffsetsRequestPartition, alter.AlterShareGroupOffsetsRequestTopic
+    assert (
+        asked
+        == [
+            (
+                0,
+                alter.AlterShareGroupOffsetsRequest(
+                    "g", [topic("a", [part(0, 3), part(1, 9)]), topic("b", [part(0, 0)])]
+                ),
+            )
+        ]
+        * 4
+    )
+    assert batch.done == {A0: None}
+    assert batch.failed[B0] == UnknownTopicOrPartition("This server …")
+    assert isinstance(batch.failed[A1], MissingResult)
+
+
+async def test_delete_offsets() -> None:
+    # GS-18, GS-21
+    topic = deleted.DeleteShareGroupOffsetsResponseTopic
+    answer = deleted.DeleteShareGroupOffsetsResponse(
+        responses=[topic("a"), topic("b", bytes(16), 3, "There is no offset information to delete.")]
+    )
+    handlers = {"DeleteShareGroupOffsets": in_turn(answer)}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.delete_share_group_offsets("g", ["a", "b", "a", "c"])
+        asked = broker.asked("DeleteShareGroupOffsets")
+    topics = [delete.DeleteShareGroupOffsetsRequestTopic(name) for name in ("a", "b", "c")]
+    assert asked == [(0, delete.DeleteShareGroupOffsetsRequest("g", topics))]
+    assert batch.done == {"a": None}
+    assert batch.failed["b"] == UnknownTopicOrPartition("There is no offset information to delete.")
+    assert isinstance(batch.failed["c"], MissingResult)
+
+
+async def test_failures_of_the_whole_group_are_raised() -> None:
+    # GS-17, GS-18
+    text = "The group is not empty."
+    handlers = {
+        "AlterShareGroupOffsets": in_turn(altered.AlterShareGroupOffsetsResponse(0, 68, text)),
+        "DeleteShareGroupOffsets": in_turn(deleted.DeleteShareGroupOffsetsResponse(0, 68, text)),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(NonEmptyGroup, match=text):
+            await admin.alter_share_group_offsets("g", {A0: 1})
+        with pytest.raises(NonEmptyGroup, match=text):
+            await admin.delete_share_group_offsets("g", ["a"])
+
+
+async def test_delete_groups() -> None:
+    # GS-19, GD-05
+    results = [DeletableGroupResult("g"), DeletableGroupResult("h", 68)]
+    handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=results))}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.delete_share_groups(["g", "h"])
+        assert broker.asked("DeleteGroups") == [(2, DeleteGroupsRequest(["g", "h"]))]
+    assert (batch.done, batch.failed) == ({"g": None}, {"h": NonEmptyGroup()})
+    handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=[DeletableGroupResult("g", 14)]))}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        failure = (await admin.delete_share_groups(["g"], timeout_ms=50)).failed["g"]
+    assert isinstance(failure, CallTimedOut)
+    assert str(failure).startswith("deleteShareGroups timed out")
+
+
+async def test_brokers_without_share_groups() -> None:
+    names = ("ShareGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets")
+    ranges = dict.fromkeys(names)
+    async with ScriptedBroker(ranges=ranges) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        failure = (await admin.describe_share_groups(["g"])).failed["g"]
+        assert isinstance(failure, NotSupported)
+        assert str(failure) == "The node does not support SHARE_GROUP_DESCRIBE"
+        offsets = await admin.list_share_group_offsets({"g": None})
+        assert str(offsets.failed["g"]) == "The node does not support DESCRIBE_SHARE_GROUP_OFFSETS"
+        with pytest.raises(NotSupported, match="ALTER_SHARE_GROUP_OFFSETS"):
+            await admin.alter_share_group_offsets("g", {A0: 1})
+        with pytest.raises(NotSupported, match="DELETE_SHARE_GROUP_OFFSETS"):
+            await admin.delete_share_group_offsets("g", ["a"])
