@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, Failure, GroupState, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import NothingToDelete
+from groupkeeper.operations.plans.model import Kind
+from groupkeeper.operations.plans.recording import (
+    Begun,
+    Outcome,
+    Recorder,
+    cluster_id_of,
+    commit,
+    committed_now,
+    deletions,
+    judged,
+)
 from groupkeeper.operations.reset import committed_offsets, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
@@ -31,7 +42,12 @@ class DeletedOffsets(NamedTuple):
 
 
 async def delete_offsets(
-    admin: Admin, group_id: str, arguments: Sequence[str], *, timeout_ms: int | None = None
+    admin: Admin,
+    group_id: str,
+    arguments: Sequence[str],
+    recorder: Recorder | None = None,
+    *,
+    timeout_ms: int | None = None,
 ) -> DeletedOffsets:
     """Delete a group's committed offsets for topics, or ``topic:0,1,2``. Raises BadTopicArgument before anything else.
 
@@ -43,10 +59,16 @@ async def delete_offsets(
     described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
     for topic in described.done.values():
         wanted |= {TopicPartition(topic.name, partition.partition): None for partition in topic.partitions}
+    begun = None
+    if recorder is not None:
+        committed = await committed_now(admin, {group_id: list(wanted)}, timeout_ms=timeout_ms)
+        begun = await _begin(admin, recorder, committed, Kind.DELETE, timeout_ms)
     try:
         deleted = await admin.delete_consumer_group_offsets(group_id, wanted, timeout_ms=timeout_ms)
     except (KafkaError, ClientError) as refusal:
+        _end(recorder, begun, Batch({}, {group_id: refusal}))
         return DeletedOffsets(dict.fromkeys(wanted, refusal), dict(described.failed), refusal)
+    _end(recorder, begun, Batch({group_id: deleted}))
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
 
 
@@ -58,7 +80,12 @@ class DeletedCommits(NamedTuple):
 
 
 async def delete_committed(
-    admin: Admin, group_id: str, arguments: Sequence[str], *, timeout_ms: int | None = None
+    admin: Admin,
+    group_id: str,
+    arguments: Sequence[str],
+    recorder: Recorder | None = None,
+    *,
+    timeout_ms: int | None = None,
 ) -> DeletedCommits:
     """Delete offsets that are committed.
 
@@ -87,7 +114,10 @@ async def delete_committed(
             else:
                 deleted.failed[partition] = _nothing_to_delete(partition)
     if wanted:
-        batch = await admin.delete_consumer_group_offsets(group_id, wanted, timeout_ms=timeout_ms)
+        unwanted = {partition: committed[partition] for partition in wanted}
+        cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+        plan = deletions({group_id: unwanted}, cluster_id, Kind.DELETE)
+        batch = (await commit(admin, plan, recorder, timeout_ms=timeout_ms)).result(group_id)
         deleted.failed.update(batch.failed.items())
         deleted.done.update({partition: wanted[partition] for partition in batch.done})
     return deleted
@@ -97,10 +127,47 @@ def _nothing_to_delete(place: TopicPartition | str) -> NothingToDelete:
     return NothingToDelete(f"the group has no committed offset for {place}")
 
 
-async def delete_groups(admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
+async def delete_groups(
+    admin: Admin, group_ids: Sequence[str], recorder: Recorder | None = None, *, timeout_ms: int | None = None
+) -> Batch[str, None]:
     """Delete groups of consumers. Others, which DeleteGroups would delete too, fail as they cannot be described."""
     described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
-    deleted = (
-        await admin.delete_consumer_groups(list(described.done), timeout_ms=timeout_ms) if described.done else Batch()
-    )
+    deleted: Batch[str, None] = Batch()
+    if described.done:
+        deleted = await delete_any_groups(admin, list(described.done), recorder, timeout_ms=timeout_ms)
     return Batch(dict(deleted.done), described.failed | deleted.failed)
+
+
+async def delete_any_groups(
+    admin: Admin, group_ids: Sequence[str], recorder: Recorder | None = None, *, timeout_ms: int | None = None
+) -> Batch[str, None]:
+    """Delete groups of whatever type, as DeleteGroups does. Their offsets are journalled as far as they can be had."""
+    begun = None
+    if recorder is not None:
+        committed = await committed_now(admin, dict.fromkeys(group_ids), timeout_ms=timeout_ms)
+        begun = await _begin(admin, recorder, committed, Kind.DELETE_GROUPS, timeout_ms)
+    try:
+        deleted = await admin.delete_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    except (KafkaError, ClientError) as refusal:
+        _end(recorder, begun, Batch({}, dict.fromkeys(group_ids, refusal)))
+        raise
+    _end(recorder, begun, Batch({group_id: Batch() for group_id in deleted.done}, deleted.failed))
+    return deleted
+
+
+async def _begin(
+    admin: Admin,
+    recorder: Recorder,
+    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]],
+    kind: Kind,
+    timeout_ms: int | None,
+) -> Begun | None:
+    """What is written down of it. Nothing is written when no offset goes."""
+    if not any(commit for offsets in committed.values() for commit in offsets.values()):
+        return None
+    return recorder.begin(deletions(committed, await cluster_id_of(admin, timeout_ms=timeout_ms), kind))
+
+
+def _end(recorder: Recorder | None, begun: Begun | None, outcome: Batch[str, Outcome]) -> None:
+    if recorder is not None:
+        recorder.end(begun, *judged(outcome))

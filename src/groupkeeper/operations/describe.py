@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -56,33 +57,36 @@ class LogEnds(NamedTuple):
 Committed = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
+_first = itemgetter(0)
+
+_GROUPS_PER_PART = 2000
+"""Enough to keep the brokers busy, few enough to hold all their rows at a time."""
+
+
 async def describe_offsets(
-    admin: Admin, groups: Iterable[ConsumerGroupDescription], *, timeout_ms: int | None = None
-) -> Batch[str, GroupOffsets]:
-    """The offsets of groups that are described already: one fetch per coordinator and one look at each log's end.
+    admin: Admin, groups: Sequence[ConsumerGroupDescription], *, timeout_ms: int | None = None
+) -> AsyncIterator[Batch[str, GroupOffsets]]:
+    """The offsets of groups that are described already, in parts: so many rows are better not held all at once.
 
-    A group whose committed offsets are refused is in ``failed``; a partition whose log end isn't known has its row.
+    A part takes one fetch per coordinator and one look at each log's end. A group whose committed offsets are refused
+    is in ``failed``; a partition whose log end isn't known has its row. ``timeout_ms`` is for each call.
     """
-    described = {group.group_id: group for group in groups}
-    committed = await admin.list_consumer_group_offsets(dict.fromkeys(described), timeout_ms=timeout_ms)
-    wanted = {
-        partition
-        for group_id, offsets in committed.done.items()
-        for partition in partitions_of(described[group_id], offsets.done)
-    }
-    ends = await log_ends(admin, wanted, timeout_ms=timeout_ms)
-    return Batch(
-        {
-            group_id: GroupOffsets(described[group_id], offset_rows(described[group_id].members, offsets.done, ends))
-            for group_id, offsets in committed.done.items()
-        },
-        dict(committed.failed),
-    )
-
-
-def partitions_of(group: ConsumerGroupDescription, committed: Committed) -> set[TopicPartition]:
-    """The partitions of a group: those with a committed offset, and those assigned to its members."""
-    return set(committed).union(*(member.assignment for member in group.members))
+    for start in range(0, len(groups), _GROUPS_PER_PART):
+        described = {group.group_id: group for group in groups[start : start + _GROUPS_PER_PART]}
+        committed = await admin.list_consumer_group_offsets(dict.fromkeys(described), timeout_ms=timeout_ms)
+        wanted: set[TopicPartition] = set()
+        for group_id, offsets in committed.done.items():
+            wanted.update(offsets.done, *(member.assignment for member in described[group_id].members))
+        ends = await log_ends(admin, wanted, timeout_ms=timeout_ms)
+        yield Batch(
+            {
+                group_id: GroupOffsets(
+                    described[group_id], offset_rows(described[group_id].members, offsets.done, ends)
+                )
+                for group_id, offsets in committed.done.items()
+            },
+            dict(committed.failed),
+        )
 
 
 async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> LogEnds:
@@ -115,30 +119,30 @@ def unreachable(
             yield partition, LeaderNotAvailable()
 
 
-def offset_rows(members: Iterable[MemberDescription], committed: Committed, ends: LogEnds) -> tuple[OffsetRow, ...]:
+def offset_rows(members: Sequence[MemberDescription], committed: Committed, ends: LogEnds) -> tuple[OffsetRow, ...]:
     """The rows of one group, in order (K1099-59)."""
     rows: list[OffsetRow] = []
-    assigned: set[TopicPartition] = set()
-    for member in sorted(members, key=lambda member: -len(member.assignment)):
-        assigned.update(member.assignment)
-        rows += (offset_row(partition, committed, ends, member) for partition in sorted(set(member.assignment)))
-    rows += (offset_row(partition, committed, ends) for partition in sorted(set(committed) - assigned))
+    rest = committed
+    if members:
+        rest = dict(committed)
+        for member in sorted(members, key=lambda member: -len(member.assignment)):
+            commits = {partition: committed.get(partition) for partition in member.assignment}
+            rows += _rows(commits, ends, member)
+            for partition in commits:
+                rest.pop(partition, None)
+    rows += _rows(rest, ends, None)
     return tuple(rows)
 
 
-def offset_row(
-    partition: TopicPartition, committed: Committed, ends: LogEnds, member: MemberDescription | None = None
-) -> OffsetRow:
-    """The row of one partition, with the lag where both ends of it are known (K1099-60)."""
-    commit = committed.get(partition)
-    end = ends.offsets.get(partition)
-    return OffsetRow(
-        partition.topic,
-        partition.partition,
-        commit.offset if commit is not None else None,
-        end.offset if end is not None else None,
-        end.offset - commit.offset if commit is not None and end is not None else None,
-        commit.leader_epoch if commit is not None else None,
-        member,
-        ends.failed.get(partition),
-    )
+def _rows(commits: Committed, ends: LogEnds, member: MemberDescription | None) -> Iterator[OffsetRow]:
+    """A row for each partition in order, with the lag where both ends of it are known (K1099-60)."""
+    new = tuple.__new__  # the constructors of named tuples take three times as long
+    end_by_partition, failed = ends
+    for partition, commit in sorted(commits.items(), key=_first):
+        topic, index = partition
+        offset, epoch, _ = commit or (None, None, "")
+        listed = end_by_partition.get(partition)
+        end = None if listed is None else listed.offset
+        lag = None if offset is None or end is None else end - offset
+        failure = failed.get(partition) if failed else None
+        yield new(OffsetRow, (topic, index, offset, end, lag, epoch, member, failure))

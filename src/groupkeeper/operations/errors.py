@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groupkeeper.client.admin.types import GroupState, TopicPartition
+from groupkeeper.client.admin.types import GroupState, MemberDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 
 
@@ -43,12 +43,16 @@ class NothingCommitted(OperationRefused):
 
 
 class GroupIsActive(OperationRefused):
-    """The group has members, which would go on from where they are."""
+    """The group has members, which would go on from where they are.
 
-    def __init__(self, group_id: str, state: GroupState) -> None:
-        super().__init__(
+    ``members``: who they are, for a text that names them; without, the text is Kafka's.
+    """
+
+    def __init__(self, group_id: str, state: GroupState, members: Sequence[MemberDescription] = ()) -> None:
+        kafkas = (
             f"Assignments can only be reset if the group '{group_id}' is inactive, but the current state is {state}."
         )
+        super().__init__(f"the group is active ({state}), held by {named(members)}" if members else kafkas)
         self.group_id = group_id
         self.state = state
 
@@ -64,3 +68,33 @@ class NoPlan(OperationRefused):
 
 class NothingToDelete(OperationRefused):
     """No offset is committed for the topic or partition."""
+
+
+class StalePlan(OperationRefused):
+    """What the plan was made from is not so any more."""
+
+
+class WrongCluster(OperationRefused):
+    """The plan is for another cluster."""
+
+
+class NoSuchTime(OperationRefused):
+    """No record has the wanted time or a later one, and the policy is to fail then."""
+
+
+class OutOfRange(OperationRefused):
+    """The log doesn't hold the wanted offset, and the policy is to fail then."""
+
+
+class NotAsCommitted(OperationRefused):
+    """What is committed now isn't what was just committed: somebody else commits too."""
+
+
+_NAMED_MEMBERS = 5
+
+
+def named(members: Sequence[MemberDescription]) -> str:
+    """Members with their hosts, the first few of them."""
+    texts = [f"{member.client_id or member.member_id} on {member.client_host}" for member in members[:_NAMED_MEMBERS]]
+    more = len(members) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")

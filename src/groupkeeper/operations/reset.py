@@ -1,13 +1,12 @@
 """Reset committed offsets: find the new ones, then commit them (K122-70 and following).
 
-A scenario says where to; ``resolve`` asks the cluster for what the scenario needs and makes a plan, which changes
-nothing; ``apply`` commits a plan. The arithmetic, ``plan_offsets``, is pure.
+A scenario says where to; ``resolve`` asks the cluster for what the scenario needs and makes the plan of one group,
+which changes nothing. The arithmetic, ``plan_offsets``, is pure. Plans of many groups are made in ``plans.making``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -28,8 +27,36 @@ from groupkeeper.operations.errors import (
     PartitionsLeaderless,
     PartitionsMissing,
 )
+from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
+from groupkeeper.operations.plans.recording import Recorder, cluster_id_of, commit, single
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
+
+__all__ = [
+    "INACTIVE",
+    "Facts",
+    "Note",
+    "NoteKind",
+    "Plan",
+    "Scenario",
+    "ShiftBy",
+    "ToCurrent",
+    "ToEarliest",
+    "ToLatest",
+    "ToOffset",
+    "ToPlan",
+    "ToTime",
+    "apply",
+    "check_partitions",
+    "committed_offsets",
+    "moved",
+    "parse_topic_argument",
+    "partitions_of",
+    "plan_offsets",
+    "refuse_active",
+    "refuse_unusable",
+    "resolve",
+]
 
 
 class ToEarliest(NamedTuple):
@@ -76,35 +103,6 @@ class ToPlan(NamedTuple):
 Scenario = ToEarliest | ToLatest | ToCurrent | ToTime | ToOffset | ShiftBy | ToPlan
 
 
-class NoteKind(Enum):
-    """Why a planned offset isn't the one that was asked for."""
-
-    ABOVE_LATEST = "above the log end"
-    BELOW_EARLIEST = "below the log start"
-    NOTHING_LATER = "no record from that time on"
-
-
-class Note(NamedTuple):
-    """``asked`` is the offset, or the time in ms, that was asked for; ``used`` the offset that is planned instead."""
-
-    kind: NoteKind
-    partition: TopicPartition
-    asked: int
-    used: int
-
-
-class Plan(NamedTuple):
-    """The new offsets of a group, by partition, and what is remarkable about them. Nothing is changed yet.
-
-    ``committed``: the offsets of the group when the plan was made, of other partitions too.
-    """
-
-    group_id: str
-    offsets: dict[TopicPartition, OffsetAndMetadata]
-    notes: tuple[Note, ...] = ()
-    committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
-
-
 class Facts(NamedTuple):
     """What the cluster says about the partitions of a plan: as much of it as the scenario needs."""
 
@@ -113,6 +111,9 @@ class Facts(NamedTuple):
     found: Mapping[TopicPartition, ListedOffset] = {}
     committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
 
+
+Plan = GroupPlan
+"""The plan of one group."""
 
 INACTIVE = (GroupState.EMPTY, GroupState.DEAD)
 
@@ -194,7 +195,7 @@ async def resolve(
     scenario: Scenario,
     *,
     timeout_ms: int | None = None,
-) -> Plan:
+) -> GroupPlan:
     """Find the new offsets of existing partitions. Metadata and leader epochs of the group's commits are kept.
 
     Raises NothingCommitted, and the first failure of an answer that the plan needs.
@@ -219,16 +220,23 @@ async def resolve(
     return plan_offsets(group_id, wanted, scenario, facts)
 
 
-def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: Facts) -> Plan:
+def plan_offsets(group_id: str, partitions: Sequence[TopicPartition], scenario: Scenario, facts: Facts) -> GroupPlan:
     """The plan for a scenario, from what is known. Raises NothingCommitted for a shift from nowhere."""
-    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    changes: dict[TopicPartition, Change] = {}
     notes: list[Note] = []
     for partition in partitions:
         offset, note = _new_offset(partition, scenario, facts)
-        offsets[partition] = _with_commit(offset, facts.committed.get(partition), facts.found.get(partition))
+        before, found = facts.committed.get(partition), facts.found.get(partition)
+        changes[partition] = Change(
+            before,
+            moved(offset, before, found),
+            facts.earliest.get(partition),
+            facts.latest.get(partition),
+            after_ms=found.timestamp if found is not None and found.offset >= 0 else None,
+        )
         if note is not None:
             notes.append(note)
-    return Plan(group_id, offsets, tuple(notes), facts.committed)
+    return GroupPlan(group_id, changes, tuple(notes))
 
 
 def _new_offset(partition: TopicPartition, scenario: Scenario, facts: Facts) -> tuple[int, Note | None]:
@@ -268,7 +276,7 @@ def _within(partition: TopicPartition, offset: int, facts: Facts) -> tuple[int, 
     return offset, None
 
 
-def _with_commit(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | None) -> OffsetAndMetadata:
+def moved(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | None) -> OffsetAndMetadata:
     """The commit's metadata stays; its leader epoch only with its offset, as it is the epoch of that record."""
     epoch = found.leader_epoch if found is not None and found.offset == offset else None
     if commit is None:
@@ -282,11 +290,18 @@ def _plain(listed: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition
     return {partition: answer.offset for partition, answer in listed.items()}
 
 
-async def apply(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> Batch[TopicPartition, None]:
-    """Commit a plan. Partitions that the coordinator refuses are in ``failed``."""
-    if not plan.offsets:
+async def apply(
+    admin: Admin, plan: GroupPlan, recorder: Recorder | None = None, *, timeout_ms: int | None = None
+) -> Batch[TopicPartition, None]:
+    """Commit the plan of one group as it stands. Partitions that the coordinator refuses are in ``failed``.
+
+    Raises JournalUnwritable when the recorder does, and what the coordinator refuses of the whole group.
+    """
+    if not plan.changes:
         return Batch()
-    return await admin.alter_consumer_group_offsets(plan.group_id, plan.offsets, timeout_ms=timeout_ms)
+    cluster_id = None if recorder is None else await cluster_id_of(admin, timeout_ms=timeout_ms)
+    outcome = await commit(admin, single(plan, cluster_id), recorder, timeout_ms=timeout_ms)
+    return outcome.result(plan.group_id)
 
 
 def refuse_active(group_id: str, described: Batch[str, ConsumerGroupDescription]) -> None:

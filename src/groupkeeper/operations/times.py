@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 _LONG_MAX = 2**63 - 1
@@ -219,3 +220,14 @@ def _seconds(time: str) -> int:
 
 def _not_a_duration() -> BadDuration:
     return BadDuration("Text cannot be parsed to a Duration")
+
+
+@lru_cache(maxsize=1024)
+def utc_text(timestamp_ms: int) -> str:
+    """A time as people and programs read it: ``2026-01-31T23:59:59.123Z``; the number of ms beyond year 9999."""
+    seconds, millis = divmod(timestamp_ms, 1000)
+    try:
+        then = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return f"{then.isoformat()}.{millis:03}Z"

@@ -1,0 +1,146 @@
+"""When offsets were committed: OffsetFetch doesn't tell, the records of `__consumer_offsets` do.
+
+Each commit is a record there, with the time of the coordinator's clock when it took it. Reading them needs READ on the
+topic, and takes as long as reading what is left of it after compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
+from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone, decode_record
+from groupkeeper.protocol.record import Record
+from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class CommitTime(NamedTuple):
+    """``time_ms``: since 1970. ``expires_ms``: as the commit itself says, None: the broker's retention counts."""
+
+    offset: int
+    time_ms: int
+    expires_ms: int | None = None
+
+
+class Times(NamedTuple):
+    """``commits``: by group and partition, those that are in force. ``empty_ms``: since when classic groups have had no
+    members; groups that nobody ever joined, and those of the consumer protocol, are not in it. ``failed``: partitions
+    of `__consumer_offsets` that could not be read to their end: nothing is known of their groups.
+    """
+
+    commits: dict[str, dict[TopicPartition, CommitTime]]
+    empty_ms: dict[str, int]
+    failed: dict[TopicPartition, Failure]
+    partitions: int
+
+    def failure(self, group_id: str) -> Failure | None:
+        """Why nothing is known of a group, None when it is."""
+        return self.failed.get(_place(group_id, self.partitions)) if self.partitions else None
+
+
+async def commit_times(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Times:
+    """Times of the commits of some groups; only their partitions of `__consumer_offsets` are read.
+
+    Raises why the topic cannot be described; a cluster without it has no commits.
+    """
+    described = await describe_topics(admin, [OFFSETS_TOPIC], timeout_ms=timeout_ms)
+    count = len(described.result(OFFSETS_TOPIC).partitions)
+    reader = Reader(group_ids)
+    places = dict.fromkeys(_place(group_id, count) for group_id in group_ids)
+    failed: dict[TopicPartition, Failure] = {}
+    if places:
+        first = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()), timeout_ms=timeout_ms)
+        last = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), timeout_ms=timeout_ms)
+        failed |= first.failed | last.failed
+        ranges = {tp: (first.done[tp].offset, last.done[tp].offset) for tp in places if tp not in failed}
+        failed |= (await admin.read_logs(ranges, reader.take, timeout_ms=timeout_ms)).failed
+    failed |= reader.corrupt
+    return Times(reader.commits, reader.empty_ms, failed, count)
+
+
+def _place(group_id: str, count: int) -> TopicPartition:
+    from groupkeeper.broker.runtime_partitioning import partition_of_group
+
+    return TopicPartition(OFFSETS_TOPIC, partition_of_group(group_id, count))
+
+
+class Reader:
+    """What the records of `__consumer_offsets` come to, for some groups.
+
+    Commits within a transaction count from its end on, if it is committed.
+
+    Attributes:
+        corrupt: partitions with a batch that cannot be read.
+    """
+
+    def __init__(self, group_ids: Iterable[str]) -> None:
+        self.commits: dict[str, dict[TopicPartition, CommitTime]] = {}
+        self.empty_ms: dict[str, int] = {}
+        self.corrupt: dict[TopicPartition, Failure] = {}
+        self._wanted = frozenset(group_ids)
+        self._pending: dict[tuple[TopicPartition, int], list[Record]] = {}
+
+    def take(self, place: TopicPartition, records: bytes) -> int | None:
+        """Admin.read_logs' ``take``."""
+        behind = None
+        try:
+            for pos, header in iter_headers(records):
+                batch = read_records(records, pos)
+                if header.is_control:
+                    self._end(place, header.producer_id, batch)
+                elif header.is_transactional:
+                    self._pending.setdefault((place, header.producer_id), []).extend(batch)
+                else:
+                    self._replay(batch)
+                behind = header.next_offset
+        except (CorruptRecord, MalformedMessage) as error:
+            from groupkeeper.client.errors import UnexpectedAnswer
+
+            self.corrupt[place] = UnexpectedAnswer(f"a record cannot be read: {error}")
+            return 2**63 - 1
+        return behind
+
+    def _end(self, place: TopicPartition, producer_id: int, batch: list[Record]) -> None:
+        pending = self._pending.pop((place, producer_id), [])
+        for record in batch:
+            marker = read_end_transaction(record)
+            if marker is not None and marker.is_commit:
+                self._replay(pending)
+
+    def _replay(self, batch: Iterable[Record]) -> None:
+        for record in batch:
+            if record.key is not None:
+                self._apply(decode_record(record.key, record.value))
+
+    def _apply(self, record: object) -> None:
+        match record:
+            case Entry(OffsetCommitKey() as key, OffsetCommitValue() as value) if key.group in self._wanted:
+                expires_ms = None if value.expire_timestamp < 0 else value.expire_timestamp
+                place = TopicPartition(key.topic, key.partition)
+                commit = CommitTime(value.offset, value.commit_timestamp, expires_ms)
+                self.commits.setdefault(key.group, {})[place] = commit
+            case Tombstone(OffsetCommitKey() as key):
+                self.commits.get(key.group, {}).pop(TopicPartition(key.topic, key.partition), None)
+            case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value) if key.group in self._wanted:
+                is_joined_once = bool(value.protocol_type) and not value.members
+                if is_joined_once and value.current_state_timestamp >= 0:
+                    self.empty_ms[key.group] = value.current_state_timestamp
+                else:
+                    self.empty_ms.pop(key.group, None)
+            case Tombstone(GroupMetadataKey() as key):
+                self.empty_ms.pop(key.group, None)
+
+
+def newest_ms(times: Mapping[TopicPartition, CommitTime]) -> int | None:
+    """When a group last committed anything, None when it never did."""
+    return max((commit.time_ms for commit in times.values()), default=None)

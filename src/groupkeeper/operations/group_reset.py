@@ -1,0 +1,244 @@
+"""kafka-consumer-group-reset, KIP-122's first version: generate a plan of one group, verify it, execute it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Failure,
+    GroupState,
+    ListedOffset,
+    OffsetSpec,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError, UnsupportedVersion
+from groupkeeper.operations.plans.applying import carry_out
+from groupkeeper.operations.plans.kip122 import ResetPlan
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
+from groupkeeper.operations.plans.recording import Recorder, cluster_id_of
+from groupkeeper.operations.plans.world import Committed, Groups, Logs, listed, look_at_groups, look_at_logs
+from groupkeeper.operations.reset import moved
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
+
+_LONG_MAX = 2**63 - 1
+
+
+class Finding(Enum):
+    """What an entry of a plan meets in the cluster. All but OUT_OF_RANGE keep it from being executed."""
+
+    OK = "OK"
+    NO_TOPIC = "topic does not exist"
+    NO_PARTITION = "partition does not exist"
+    NOT_CONSUMED = "topic is not consumed by the group"
+    OUT_OF_RANGE = "offset is out of range"
+    UNKNOWN = "cannot be looked at"
+
+
+class Entry(NamedTuple):
+    """One partition of a plan beside what is so now; offsets are None where they aren't known.
+
+    ``applied``: the offset that executing commits, None: nothing. ``failure``: why it cannot be looked at.
+    """
+
+    place: TopicPartition
+    planned: int
+    current: int | None
+    oldest: int | None
+    latest: int | None
+    finding: Finding
+    applied: int | None
+    failure: Failure | None = None
+
+
+class Report(NamedTuple):
+    """The entries of a plan, in the order of topics and partitions, and the group's state; Dead: no such group."""
+
+    group_id: str
+    state: GroupState
+    entries: tuple[Entry, ...]
+    groups: Groups
+
+    @property
+    def failures(self) -> list[Entry]:
+        """The entries that cannot be looked at."""
+        return [entry for entry in self.entries if entry.failure is not None]
+
+
+class Generated(NamedTuple):
+    """A plan, a report on it, and what is noteworthy, each in a line."""
+
+    plan: ResetPlan
+    report: Report
+    warnings: tuple[str, ...]
+
+
+class TopicMissing(ClientError):
+    """A topic that was asked for cannot be described; the text names it."""
+
+
+async def generate(
+    admin: Admin,
+    group_id: str,
+    topics: Sequence[str] | None,
+    timestamp_ms: int | None,
+    *,
+    timeout_ms: int | None = None,
+) -> Generated:
+    """A plan to move a group to a time, or one of its current offsets (``timestamp_ms`` None). Changes nothing.
+
+    ``topics`` None: all that the group consumes. Raises TopicMissing (K122-42), the group's failure, and
+    UnsupportedVersion where the brokers cannot find offsets by time (K122-60).
+    """
+    groups = await _look(admin, group_id, timeout_ms)
+    warnings: list[str] = []
+    partitions = await _selected(admin, groups, group_id, topics, warnings, timeout_ms)
+    committed = groups.committed[group_id]
+    if timestamp_ms is None:
+        offsets = {}
+        for place in partitions:
+            if place in committed:
+                offsets[place] = committed[place].offset
+            else:
+                warnings.append(f"{place}: the group has no committed offset; it is left out of the plan")
+    else:
+        offsets = await _offsets_for(admin, partitions, timestamp_ms, timeout_ms)
+    plan = ResetPlan(group_id, offsets)
+    report = await examine(admin, plan, groups, timeout_ms=timeout_ms)
+    return Generated(plan, report, tuple(warnings))
+
+
+async def examine(
+    admin: Admin, plan: ResetPlan, groups: Groups | None = None, *, timeout_ms: int | None = None
+) -> Report:
+    """What the entries of a plan meet (K122-43 to K122-49). ``groups``: what was found of the group already."""
+    if groups is None:
+        groups = await _look(admin, plan.group_id, timeout_ms)
+    logs = await look_at_logs(admin, plan.offsets, timeout_ms=timeout_ms)
+    for failure in logs.failed.values():
+        if isinstance(failure, UnsupportedVersion):
+            raise failure
+    consumed = consumed_topics(groups, plan.group_id)
+    committed = groups.committed[plan.group_id]
+    entries = [_entry(place, offset, committed, consumed, logs) for place, offset in sorted(plan.offsets.items())]
+    return Report(plan.group_id, groups.state(plan.group_id), tuple(entries), groups)
+
+
+async def execute(
+    admin: Admin, report: Report, recorder: Recorder | None, *, timeout_ms: int | None = None
+) -> tuple[dict[TopicPartition, int], tuple[Trouble, ...]]:
+    """Commit what the report says: the offsets that are committed now, and what did not work.
+
+    Raises GroupIsActive (K122-50); if a member joins only then, the coordinator refuses the partitions (K122-54).
+    """
+    report.groups.refuse_active(report.group_id)
+    committed = report.groups.committed[report.group_id]
+    changes: dict[TopicPartition, Change] = {}
+    for entry in report.entries:
+        if entry.applied is not None:
+            before = committed.get(entry.place)
+            after = moved(entry.applied, before, None)
+            changes[entry.place] = Change(before, after, entry.oldest, entry.latest)
+    if not changes:
+        return {}, ()
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    plan = Plan(cluster_id, (GroupPlan(report.group_id, changes),), Kind.RESET)
+    done, troubles = await carry_out(admin, plan, recorder, timeout_ms=timeout_ms)
+    offsets = {place: commit.offset for group in done for place, commit in group.offsets.items()}
+    return offsets, troubles
+
+
+def consumed_topics(groups: Groups, group_id: str) -> set[str]:
+    """Topics with a committed offset, and those that members subscribe to or are assigned (K122-49)."""
+    topics = {place.topic for place in groups.committed[group_id]}
+    group = groups.described.get(group_id)
+    for member in () if group is None else group.members:
+        topics.update(member.subscribed_topics or ())
+        topics.update(place.topic for place in member.assignment)
+        topics.update(place.topic for place in member.target_assignment or ())
+    return topics
+
+
+async def _look(admin: Admin, group_id: str, timeout_ms: int | None) -> Groups:
+    groups = await look_at_groups(admin, [group_id], timeout_ms=timeout_ms)
+    if group_id in groups.failed:
+        raise groups.failed[group_id]
+    return groups
+
+
+async def _selected(
+    admin: Admin,
+    groups: Groups,
+    group_id: str,
+    topics: Sequence[str] | None,
+    warnings: list[str],
+    timeout_ms: int | None,
+) -> list[TopicPartition]:
+    """The existing partitions of the topics."""
+    wanted = sorted(consumed_topics(groups, group_id)) if topics is None else list(dict.fromkeys(topics))
+    if not wanted:
+        warnings.append(f"group {group_id} consumes no topics: the plan is empty")
+    described = await describe_topics(admin, wanted, timeout_ms=timeout_ms)
+    places = []
+    for topic in wanted:
+        failure = described.failed.get(topic)
+        if failure is None:
+            places += [TopicPartition(topic, one.partition) for one in described.done[topic].partitions]
+        elif topics is None and isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
+            warnings.append(f"topic {topic} does not exist any more; it is left out of the plan")
+        else:
+            raise TopicMissing(_unusable(topic, failure)) from failure
+    gone = [tp for tp in groups.committed[group_id] if tp.topic in described.done and tp not in set(places)]
+    warnings += [
+        f"{place}: the partition does not exist any more; it is left out of the plan" for place in sorted(gone)
+    ]
+    return places
+
+
+def _unusable(topic: str, failure: Failure) -> str:
+    if isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
+        return f"topic {topic} does not exist"
+    name = f" ({failure.name})" if isinstance(failure, KafkaError) else ""
+    return f"topic {topic} cannot be described: {failure}{name}"
+
+
+async def _offsets_for(
+    admin: Admin, partitions: Iterable[TopicPartition], timestamp_ms: int, timeout_ms: int | None
+) -> dict[TopicPartition, int]:
+    """The first records from a time on, the log end where there is none (K122-32, K122-38, K122-39)."""
+    places = list(partitions)
+    if timestamp_ms < 0:
+        # No record is older than 1970, and negative timestamps have other meanings in the request.
+        return _offsets((await listed(admin, places, OffsetSpec.earliest(), timeout_ms=timeout_ms)).all())
+    spec = OffsetSpec.for_timestamp(min(timestamp_ms, _LONG_MAX))
+    found = (await listed(admin, places, spec, timeout_ms=timeout_ms)).all()
+    later = [place for place, answer in found.items() if answer.offset < 0]
+    ends = (await listed(admin, later, OffsetSpec.latest(), timeout_ms=timeout_ms)).all()
+    return _offsets({place: ends.get(place, answer) for place, answer in found.items()})
+
+
+def _offsets(answers: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
+    return {place: answer.offset for place, answer in answers.items()}
+
+
+def _entry(place: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> Entry:
+    current = committed[place].offset if place in committed else None
+    oldest, latest = logs.oldest.get(place), logs.latest.get(place)
+
+    def entry(finding: Finding, applied: int | None = None, failure: Failure | None = None) -> Entry:
+        return Entry(place, planned, current, oldest, latest, finding, applied, failure)
+
+    unknown = logs.topics.failed.get(place.topic)
+    if isinstance(unknown, UnknownTopicOrPartition | InvalidTopicException):
+        return entry(Finding.NO_TOPIC)
+    if unknown is None and place not in logs.existing(place.topic):
+        return entry(Finding.NO_PARTITION)
+    if place.topic not in consumed:
+        return entry(Finding.NOT_CONSUMED)
+    if oldest is None or latest is None:
+        return entry(Finding.UNKNOWN, failure=unknown or logs.failed[place])
+    nearer = min(max(planned, oldest), latest)
+    return entry(Finding.OK if nearer == planned else Finding.OUT_OF_RANGE, nearer)

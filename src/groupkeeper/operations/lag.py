@@ -1,0 +1,344 @@
+"""How far groups are: committed offsets beside both ends of each log, with the lag, many groups at a time.
+
+What the official tools show is in ``describe``; here every partition has a status that says what its numbers mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    ListedOffset,
+    MemberDescription,
+    OffsetAndMetadata,
+    OffsetSpec,
+    ShareGroupDescription,
+    ShareMemberDescription,
+    SharePartitionOffset,
+    TopicPartition,
+)
+from groupkeeper.operations.describe import unreachable
+from groupkeeper.operations.selection import Names
+from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import (
+    GroupIdNotFound,
+    LeaderNotAvailable,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+
+AnyGroup = ConsumerGroupDescription | ShareGroupDescription
+AnyMember = MemberDescription | ShareMemberDescription
+
+
+class LagStatus(StrEnum):
+    """What the offsets of a partition mean together."""
+
+    OK = "ok"
+    NO_COMMIT = "no_commit"
+    BELOW_LOG_START = "below_log_start"
+    BEYOND_LOG_END = "beyond_log_end"
+    NO_LEADER = "no_leader"
+    DELETED = "deleted"
+    NOT_AUTHORIZED = "not_authorized"
+    UNKNOWN = "unknown"
+
+
+class PartitionLag(NamedTuple):
+    """One partition that a group has an offset for, or that a member is assigned.
+
+    None: nothing committed (``committed``), not known (the ends of the log; ``last_stable_offset`` also when it wasn't
+    asked for), not assigned (``member``). ``lag`` is how many offsets the commit is behind: never negative, and None
+    when either of the two is missing. ``lost``: so many of those are gone, as the log begins behind the commit; None
+    when not known. ``failure``: why the log's ends aren't known.
+
+    Of a share group ``committed`` is the start offset, ``lag`` what the broker counts (GS-16: what is in flight or
+    released is part of it), and ``done_ahead`` how many records after the start offset are done already, None when not
+    known; ``member`` is None too when several are assigned the partition.
+    """
+
+    group_id: str
+    topic: str
+    partition: int
+    committed: OffsetAndMetadata | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    last_stable_offset: int | None
+    lag: int | None
+    lost: int | None
+    status: LagStatus
+    member: AnyMember | None
+    failure: Failure | None
+    done_ahead: int | None = None
+
+
+class LagSum(NamedTuple):
+    """The lag of a group, or of one of its topics, as far as it is known; None: it isn't known of any partition.
+
+    ``without_commit`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
+    """
+
+    group_id: str
+    topic: str | None
+    partitions: int
+    without_commit: int
+    unknown: int
+    lag: int | None
+    max_lag: int | None
+    lost: int | None
+
+
+class GroupsLag(NamedTuple):
+    """Groups by id, with the partitions of each by topic and number; and why others aren't there.
+
+    A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: what can be seen is there.
+    """
+
+    descriptions: dict[str, AnyGroup]
+    rows: dict[str, list[PartitionLag]]
+    failed: dict[str, Failure]
+
+
+_FIRST_GROUPS = 200
+"""Few, so that the first rows come soon."""
+
+_MORE_GROUPS = 1000
+
+
+def in_parts(group_ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    """The groups in parts to ask for one after the other, the first one smaller."""
+    start, size = 0, _FIRST_GROUPS
+    while start < len(group_ids):
+        yield group_ids[start : start + size]
+        start, size = start + size, _MORE_GROUPS
+
+
+async def describe_lag(
+    admin: Admin, group_ids: Sequence[str], *, topics: Names | None = None, to_last_stable: bool = False
+) -> AsyncIterator[GroupsLag]:
+    """The groups in parts, as they are known. ``topics``: only those; ``to_last_stable``: the lag ends there.
+
+    Raises nothing for single groups and partitions: those have their failures.
+    """
+    logs = _Logs(admin, to_last_stable)
+    for part in in_parts(group_ids):
+        described, fetched = await asyncio.gather(
+            admin.describe_consumer_groups(part), admin.list_consumer_group_offsets(dict.fromkeys(part))
+        )
+        shares = await share_groups_among(admin, described.failed)
+        starts = await admin.list_share_group_offsets(dict.fromkeys(shares.done)) if shares.done else Batch()
+        groups: dict[str, AnyGroup] = {**described.done, **shares.done}
+        failed = dict(fetched.failed) | _unknown(described) | starts.failed
+        for group_id, failure in described.failed.items():
+            # A group that doesn't exist has no offsets; one with a topic that may not be seen has others. One with
+            # offsets that is no consumer group is a streams group: its offsets are shown, without members.
+            is_streams = (
+                isinstance(failure, GroupIdNotFound) and group_id in fetched.done and fetched.done[group_id].done
+            )
+            if group_id not in shares.done and not is_streams:
+                failed.setdefault(group_id, shares.failed.get(group_id, failure))
+        offsets = {
+            group_id: {**batch.done, **dict.fromkeys(batch.failed)} if batch.failed else batch.done
+            for group_id, batch in fetched.done.items()
+        }
+        offsets |= {group_id: _commits(batch.done) for group_id, batch in starts.done.items()}
+        wanted = {group_id: _wanted(groups.get(group_id), offsets[group_id], topics) for group_id in part
+                  if group_id in offsets and (group_id not in failed or offsets[group_id])}  # fmt: skip
+        await logs.look(wanted.values())
+        rows = {
+            group_id: sorted_rows(
+                group_id,
+                groups.get(group_id),
+                commits,
+                logs,
+                fetched.done[group_id].failed if group_id in fetched.done else {},
+            )
+            for group_id, commits in wanted.items()
+        }
+        for group_id, batch in starts.done.items():
+            rows[group_id] = [of_share_group(row, batch.done) for row in rows.get(group_id, ())]
+        yield GroupsLag(groups, rows, failed)
+
+
+def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failure]:
+    """Groups that brokers before 4.0 call Dead because there are none (GD-22)."""
+    return {
+        group_id: GroupIdNotFound(f"Group {group_id} not found.")
+        for group_id, group in described.done.items()
+        if group.group_state is GroupState.DEAD
+    }
+
+
+Commits = dict[TopicPartition, OffsetAndMetadata | None]
+Starts = Mapping[TopicPartition, SharePartitionOffset | None]
+
+
+def _commits(starts: Starts) -> Commits:
+    """Start offsets of a share group in the form of commits."""
+    return {
+        partition: None if start is None else OffsetAndMetadata(start.start_offset, start.leader_epoch)
+        for partition, start in starts.items()
+    }
+
+
+def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
+    """The row with the lag that the broker counts, as it knows which records after the start offset are done."""
+    start = starts.get(TopicPartition(row.topic, row.partition))
+    if start is None or start.lag is None:
+        return row._replace(lag=None)
+    end = row.log_end_offset
+    return row._replace(lag=start.lag, done_ahead=None if end is None else max(0, end - start.start_offset - start.lag))
+
+
+def _wanted(group: AnyGroup | None, commits: Commits, topics: Names | None) -> Commits:
+    """What is committed for each partition of the group: those with a commit, and those assigned to its members."""
+    if group is not None and group.members:
+        assigned = {partition: None for member in group.members for partition in member.assignment}
+        commits = {**assigned, **commits}
+    if topics:
+        commits = {partition: commit for partition, commit in commits.items() if topics.matches(partition.topic)}
+    return commits
+
+
+class _Logs:
+    """The ends of logs, looked up once; a log that has grown past a commit seen later is looked at again."""
+
+    def __init__(self, admin: Admin, to_last_stable: bool) -> None:
+        self._admin = admin
+        self.to_last_stable = to_last_stable
+        self.starts: dict[TopicPartition, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
+        self.stables: dict[TopicPartition, int] = {}
+        self.failed: dict[TopicPartition, Failure] = {}
+
+    async def look(self, wanted: Iterable[Commits]) -> None:
+        ends, failed = self.ends, self.failed
+        news = {
+            partition
+            for commits in wanted
+            for partition, commit in commits.items()
+            if partition not in failed and (partition not in ends or (commit and commit.offset > ends[partition]))
+        }
+        if not news:
+            return
+        asked = sorted(news)
+        topics = await describe_topics(self._admin, [topic for topic, _ in asked])
+        failed.update(unreachable(asked, topics))
+        reachable = [partition for partition in asked if partition not in failed]
+        if reachable:
+            await self._list(reachable)
+
+    async def _list(self, partitions: list[TopicPartition]) -> None:
+        earliest = self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
+        latest = self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        if self.to_last_stable:
+            stable = self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()), read_committed=True)
+            starts, ends, stables = await asyncio.gather(earliest, latest, stable)
+            self.stables.update(_offsets(stables.done))
+            self.failed.update(stables.failed)
+        else:
+            starts, ends = await asyncio.gather(earliest, latest)
+        self.starts.update(_offsets(starts.done))
+        self.ends.update(_offsets(ends.done))
+        self.failed.update(starts.failed | ends.failed)
+
+
+def _offsets(listed: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
+    return {partition: answer.offset for partition, answer in listed.items()}
+
+
+def sorted_rows(
+    group_id: str,
+    group: AnyGroup | None,
+    commits: Commits,
+    logs: _Logs,
+    refused: Mapping[TopicPartition, Failure],
+) -> list[PartitionLag]:
+    """The rows of one group by topic and partition. ``refused``: why what is committed isn't known."""
+    member_by_partition: dict[TopicPartition, AnyMember | None] = {}
+    for member in group.members if group else ():
+        for partition in member.assignment:
+            # Several members of a share group may have a partition: then none of them is its member.
+            member_by_partition[partition] = None if partition in member_by_partition else member
+    rows = []
+    for partition in sorted(commits):
+        failure = refused.get(partition) or logs.failed.get(partition)
+        start, end = logs.starts.get(partition), logs.ends.get(partition)
+        stable = logs.stables.get(partition)
+        lag, lost, status = judge(commits[partition], start, stable if logs.to_last_stable else end, end, failure)
+        rows.append(
+            PartitionLag(
+                group_id,
+                partition.topic,
+                partition.partition,
+                commits[partition],
+                start,
+                end,
+                stable,
+                lag,
+                lost,
+                status,
+                member_by_partition.get(partition),
+                failure,
+            )
+        )
+    return rows
+
+
+def judge(
+    commit: OffsetAndMetadata | None, start: int | None, target: int | None, end: int | None, failure: Failure | None
+) -> tuple[int | None, int | None, LagStatus]:
+    """Lag, lost records and status. ``target`` is where the lag ends: the log's end, or its last stable offset."""
+    if failure is not None:
+        return None, None, _STATUS_BY_FAILURE.get(type(failure), LagStatus.UNKNOWN)
+    if commit is None:
+        return None, None, LagStatus.NO_COMMIT
+    lag = None if target is None else max(0, target - commit.offset)
+    lost = None if start is None else max(0, start - commit.offset)
+    if end is not None and commit.offset > end:
+        return lag, lost, LagStatus.BEYOND_LOG_END
+    return lag, lost, LagStatus.BELOW_LOG_START if lost else LagStatus.OK
+
+
+_STATUS_BY_FAILURE: Mapping[type[Failure], LagStatus] = {
+    LeaderNotAvailable: LagStatus.NO_LEADER,
+    UnknownTopicOrPartition: LagStatus.DELETED,
+    TopicAuthorizationFailed: LagStatus.NOT_AUTHORIZED,
+}
+
+
+def sum_by_group(group_id: str, rows: Sequence[PartitionLag]) -> LagSum:
+    """One sum of all rows of a group, which may be none."""
+    return _sum(group_id, None, rows)
+
+
+def sum_by_topic(group_id: str, rows: Sequence[PartitionLag]) -> list[LagSum]:
+    """A sum for each topic; the rows are in order of topics."""
+    return [_sum(group_id, topic, list(some)) for topic, some in groupby(rows, key=lambda row: row.topic)]
+
+
+def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagSum:
+    lags = [row.lag for row in rows if row.lag is not None]
+    lost = [row.lost for row in rows if row.lost is not None]
+    without_commit = sum(row.committed is None for row in rows)
+    unknown = sum(row.lag is None and row.committed is not None for row in rows)
+    return LagSum(
+        group_id,
+        topic,
+        len(rows),
+        without_commit,
+        unknown,
+        sum(lags) if lags else None,
+        max(lags) if lags else None,
+        sum(lost) if lost else None,
+    )

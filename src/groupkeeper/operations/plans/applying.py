@@ -1,0 +1,152 @@
+"""Apply a plan: compare, wait for groups to become empty when asked to, journal, commit, read back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted
+from groupkeeper.operations.plans.guard import Verdict, check, refuse_other_cluster
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, Trouble, is_same
+from groupkeeper.operations.plans.recording import Outcome, Recorder, commit
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+_LOOK_EVERY_S = 0.5
+
+
+class Applied(NamedTuple):
+    """``done``: the changes that were made, and read back. ``already``: places that were as planned before.
+
+    ``troubles``: everything else; empty when all of the plan is so now.
+    """
+
+    done: tuple[GroupPlan, ...]
+    already: tuple[tuple[str, TopicPartition], ...]
+    troubles: tuple[Trouble, ...]
+
+
+async def apply_plan(
+    admin: Admin,
+    plan: Plan,
+    recorder: Recorder | None,
+    *,
+    verdict: Verdict | None = None,
+    skips_refused: bool = False,
+    tell: Callable[[int], None] | None = None,
+    timeout_ms: int | None = None,
+) -> Applied:
+    """Apply what still fits. Unless ``skips_refused``, nothing at all is applied when something doesn't.
+
+    ``verdict``: how the plan was found to fit just now; None: look. A plan that was interrupted may be applied again:
+    what is done already is left as it is. ``tell``: as in ``recording.commit``.
+
+    Raises WrongCluster, JournalUnwritable (nothing is changed then), and what keeps the cluster from being looked at.
+    """
+    if verdict is None:
+        verdict = await check(admin, plan, timeout_ms=timeout_ms)
+    if not verdict.ready or (verdict.troubles and not skips_refused):
+        return Applied((), verdict.already, verdict.troubles)
+    done, troubles = await carry_out(
+        admin, plan._replace(groups=verdict.ready), recorder, tell=tell, timeout_ms=timeout_ms
+    )
+    return Applied(done, verdict.already, (*verdict.troubles, *troubles))
+
+
+async def carry_out(
+    admin: Admin,
+    plan: Plan,
+    recorder: Recorder | None,
+    *,
+    tell: Callable[[int], None] | None = None,
+    timeout_ms: int | None = None,
+) -> tuple[tuple[GroupPlan, ...], tuple[Trouble, ...]]:
+    """Commit a plan that was compared already, and read back: the changes that were made, and what is amiss."""
+    outcome = await commit(admin, plan, recorder, tell=tell, timeout_ms=timeout_ms)
+    reached = [group.group_id for group in plan.groups if group.group_id in outcome.done]
+    offsets = (
+        await admin.list_consumer_group_offsets(dict.fromkeys(reached), timeout_ms=timeout_ms) if reached else Batch()
+    )
+    done: list[GroupPlan] = []
+    troubles: list[Trouble] = []
+    for group in plan.groups:
+        failure = outcome.failed.get(group.group_id)
+        if failure is not None:
+            troubles.append(Trouble(group.group_id, None, failure))
+            continue
+        failure = offsets.failed.get(group.group_id)
+        if failure is not None:
+            troubles.append(Trouble(group.group_id, None, _unread(failure)))
+            continue
+        made, amiss = _compared(group, outcome.done[group.group_id], offsets.done[group.group_id].done)
+        troubles += amiss
+        if made:
+            done.append(group._replace(changes=made))
+    return tuple(done), tuple(troubles)
+
+
+def _compared(
+    group: GroupPlan, outcome: Outcome, now: Mapping[TopicPartition, OffsetAndMetadata | None]
+) -> tuple[dict[TopicPartition, Change], list[Trouble]]:
+    made: dict[TopicPartition, Change] = {}
+    troubles: list[Trouble] = []
+    for place, change in group.changes.items():
+        failure = outcome.failed.get(place)
+        if failure is not None:
+            troubles.append(Trouble(group.group_id, place, failure))
+        elif not is_same(now.get(place), change.after):
+            troubles.append(Trouble(group.group_id, place, _differs(change.after, now.get(place))))
+        else:
+            made[place] = change
+    return made, troubles
+
+
+def _differs(wanted: OffsetAndMetadata | None, found: OffsetAndMetadata | None) -> NotAsCommitted:
+    texts = ["deleted" if one is None else str(one.offset) for one in (wanted, found)]
+    reason = "somebody else commits to the group"
+    return NotAsCommitted(f"read back as {texts[1]} after {texts[0]} was accepted: {reason}")
+
+
+def _unread(failure: Failure) -> NotAsCommitted:
+    return NotAsCommitted(f"accepted, but could not be read back: {failure}")
+
+
+async def wait_until_inactive(
+    admin: Admin,
+    plan: Plan,
+    limit_s: float,
+    tell: Callable[[Sequence[GroupIsActive], float], None],
+    *,
+    timeout_ms: int | None = None,
+) -> None:
+    """Return when no group of the plan has members, or the time is up: applying says then who holds them.
+
+    ``tell`` is called after each look with the groups that are active, and the seconds that are left.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + limit_s
+    await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
+    waiting = [group.group_id for group in plan.groups]
+    while waiting:
+        described = await admin.describe_consumer_groups(waiting, timeout_ms=timeout_ms)
+        active = [group for group in described.done.values() if group.group_state not in INACTIVE]
+        waiting = [group.group_id for group in active]
+        waiting += [key for key, why in described.failed.items() if not isinstance(why, GroupIdNotFound)]
+        left_s = deadline - loop.time()
+        if not waiting or left_s <= 0:
+            return
+        tell([_active(group) for group in active], left_s)
+        await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
+
+
+def _active(group: ConsumerGroupDescription) -> GroupIsActive:
+    return GroupIsActive(group.group_id, group.group_state, group.members)

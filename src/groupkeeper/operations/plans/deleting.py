@@ -1,0 +1,84 @@
+"""Plans by which committed offsets go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.errors import NothingToDelete
+from groupkeeper.operations.plans.making import Made, Topics, with_times
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.world import Committed, look_at_ends, look_at_groups
+from groupkeeper.operations.topics import describe_topics
+
+NO_PARTITIONS = TopicFacts(None, 0)
+"""Of a topic that doesn't exist: a plan that says so is stale when it does."""
+
+
+async def make_deletion(
+    admin: Admin,
+    group_ids: Iterable[str],
+    topics: Topics,
+    made_ms: int,
+    command: tuple[str, ...] = (),
+    *,
+    timeout_ms: int | None = None,
+) -> Made:
+    """The plan that deletes offsets of groups. Nothing is changed; the groups may be active, the topics be gone.
+
+    What is named and has no committed offset is a trouble. Raises what keeps all of them from being looked at.
+    """
+    groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
+    troubles = [Trouble(group_id, None, why) for group_id, why in groups.failed.items()]
+    plans: list[GroupPlan] = []
+    for group_id, committed in groups.committed.items():
+        if group_id in groups.failed:
+            continue
+        troubles += (Trouble(group_id, place, nothing(place)) for place in lacking(topics, committed))
+        changes = {tp: Change(committed[tp], None, why="asked for") for tp in sorted(chosen(topics, committed))}
+        if changes:
+            plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
+    places = dict.fromkeys(tp for plan in plans for tp in plan.changes)
+    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)
+    logs = await look_at_ends(admin, places, described, timeout_ms=timeout_ms)
+    plans = [
+        plan._replace(
+            changes={
+                tp: change._replace(oldest=logs.oldest.get(tp), latest=logs.latest.get(tp))
+                for tp, change in plan.changes.items()
+            }
+        )
+        for plan in plans
+    ]
+    facts = {
+        name: found
+        for name in dict.fromkeys(tp.topic for tp in places)
+        if (found := logs.facts(name, is_whole=False)) is not None
+    }
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)
+    timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms)
+    return Made(timed, tuple(troubles), tuple(remarks))
+
+
+def chosen(topics: Topics, committed: Committed) -> list[TopicPartition]:
+    """The partitions with a committed offset that are meant."""
+    names, partitions = frozenset(topics.names), frozenset(topics.partitions)
+    matches = topics.matches or (lambda place: False)
+    return [tp for tp in committed if tp.topic in names or tp in partitions or matches(tp)]
+
+
+def lacking(topics: Topics, committed: Committed) -> list[TopicPartition | str]:
+    """What was named, and has no committed offset."""
+    known = {tp.topic for tp in committed}
+    return [
+        *(name for name in topics.names if name not in known),
+        *(place for place in topics.partitions if place not in committed),
+    ]
+
+
+def nothing(place: TopicPartition | str) -> NothingToDelete:
+    """Why an offset cannot be part of a plan that needs one."""
+    return NothingToDelete(f"the group has no committed offset for {place}")

@@ -1,0 +1,303 @@
+"""Plans as files: JSON that people review and may edit, and that is read strictly (docs/plans.md has the schema)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts
+from groupkeeper.operations.times import BadDatetime, parse_iso_datetime, utc_text
+
+FORMAT = "groupkeeper-plan"
+VERSION = 1
+
+_KINDS = (Kind.RESET, Kind.UNDO, Kind.DELETE, Kind.CLONE, Kind.SWEEP)
+"""The others are changes that only the journal has."""
+
+_INT = range(2**31)
+_LONG = range(2**63)
+
+PLAN_KEYS = frozenset(
+    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "topics", "groups"],
+)
+GROUP_KEYS = frozenset(["group", "state", "partitions"])
+CHANGE_KEYS = frozenset(
+    [
+        "topic",
+        "partition",
+        "before",
+        "after",
+        "oldest",
+        "latest",
+        "before_time",
+        "after_time",
+        "skipped",
+        "replayed",
+        "why",
+    ]
+)
+COMMIT_KEYS = frozenset(["offset", "leader_epoch", "metadata"])
+TOPIC_KEYS = frozenset(["id", "partitions"])
+
+
+class BadPlanFile(ValueError):
+    """Not a plan. The text says what is wrong, and where."""
+
+
+def write(plan: Plan) -> Iterator[str]:
+    """The text of a plan in pieces, a line for each partition."""
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": str(plan.kind),
+        "cluster_id": plan.cluster_id,
+        "made": utc_text(plan.made_ms),
+        "command": list(plan.command),
+        "undoes": plan.undoes,
+        "topics": {name: {"id": topic.topic_id, "partitions": topic.partitions} for name, topic in plan.topics.items()},
+    }
+    yield "{\n" + "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in head.items()) + '  "groups": ['
+    front, writer = "\n", _Writer()
+    for group in plan.groups:
+        rows = ",\n".join([f"      {writer.row(place, change)}" for place, change in group.changes.items()])
+        start = f'    {{"group": {_dump(group.group_id)}, "state": {_dump(group.state)}, "partitions": ['
+        yield f"{front}{start}\n{rows}\n    ]}}" if rows else f"{front}{start}]}}"
+        front = ",\n"
+    yield ("\n  " if plan.groups else "") + "]\n}\n"
+
+
+def read(text: str) -> Plan:
+    """The plan in a text. Keys that it doesn't have are refused, values of other types too. Raises BadPlanFile.
+
+    ``skipped`` and ``replayed`` are worked out anew.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=_Reader().value)
+    except RecursionError:
+        raise BadPlanFile("not a plan: too many brackets within brackets") from None
+    except json.JSONDecodeError as error:
+        raise BadPlanFile(f"not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadPlanFile(f'not a plan of groupkeeper: it has no "format": "{FORMAT}"')
+    if document.get("version") != VERSION:
+        raise BadPlanFile(f"it has version {_shown(document.get('version'))}, and this groupkeeper reads {VERSION}")
+    _check_keys(document, PLAN_KEYS, "the plan")
+    return Plan(
+        _text(document, "cluster_id", "the plan", may_be_null=True),
+        _groups(document["groups"]),
+        _kind(document["kind"]),
+        _time(document, "made", "the plan") or 0,
+        _command(document["command"]),
+        _topics(document["topics"]),
+        _text(document, "undoes", "the plan", may_be_null=True),
+    )
+
+
+class _Writer:
+    """Writes rows as ``json.dumps`` would; texts that come again and again are encoded once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def row(self, place: TopicPartition, change: Change) -> str:
+        before, after, oldest, latest, before_ms, after_ms, why = change
+        moved = change.moved
+        skipped, replayed = ("null", "null") if moved is None else (max(0, moved), max(0, -moved))
+        return (
+            f'{{"topic": {self._text(place.topic)}, "partition": {place.partition}, "before": {self._commit(before)}, '
+            f'"after": {self._commit(after)}, "oldest": {_NULL if oldest is None else oldest}, '
+            f'"latest": {_NULL if latest is None else latest}, '
+            f'"before_time": {_NULL if before_ms is None else self._text(utc_text(before_ms))}, '
+            f'"after_time": {_NULL if after_ms is None else self._text(utc_text(after_ms))}, '
+            f'"skipped": {skipped}, "replayed": {replayed}, "why": {self._text(why)}}}'
+        )
+
+    def _commit(self, commit: OffsetAndMetadata | None) -> str:
+        if commit is None:
+            return _NULL
+        offset, epoch, metadata = commit
+        more = "" if epoch is None else f', "leader_epoch": {epoch}'
+        return f'{{"offset": {offset}{more}{f", {_METADATA}: {self._text(metadata)}" if metadata else ""}}}'
+
+    def _text(self, text: str) -> str:
+        known = self._texts.get(text)
+        if known is None:
+            known = self._texts[text] = _dump(text)
+        return known
+
+
+_NULL = "null"
+_METADATA = '"metadata"'
+_dump = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class _Reader:
+    """Makes our values of JSON's objects as soon as each is read, so that a large plan isn't in memory twice."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, int], TopicPartition] = {}
+        self._texts: dict[str, str] = {}
+        self._times: dict[str, int] = {}
+
+    def value(self, pairs: list[tuple[str, Any]]) -> Any:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise BadPlanFile(f"a field is there twice in {_shown([key for key, _ in pairs])}")
+        if "offset" in fields:
+            return self._commit(fields)
+        if "topic" in fields:
+            return self._change(fields)
+        if "group" in fields:
+            return self._group(fields)
+        return fields
+
+    def _commit(self, fields: Mapping[str, Any]) -> OffsetAndMetadata:
+        offset = fields["offset"]
+        if len(fields) == 1 and type(offset) is int and offset in _LONG:
+            return OffsetAndMetadata(offset)
+        where = "a commit"
+        _check_known(fields, COMMIT_KEYS, where)
+        offset = _number(fields, "offset", where, _LONG)
+        epoch = _number(fields, "leader_epoch", where, _INT, may_be_null=True)
+        assert offset is not None
+        return OffsetAndMetadata(offset, epoch, _text(fields, "metadata", where, default="") or "")
+
+    def _change(self, fields: Mapping[str, Any]) -> tuple[TopicPartition, Change]:
+        topic = _text(fields, "topic", "a partition") or ""
+        partition = _number(fields, "partition", f"topic {topic}", _INT)
+        assert partition is not None
+        place = self._places.get((topic, partition))
+        if place is None:
+            place = self._places[topic, partition] = TopicPartition(topic, partition)
+        if fields.keys() != CHANGE_KEYS:
+            _check_keys(fields, CHANGE_KEYS, str(place))
+        try:
+            why = _text(fields, "why", "") or ""
+            return place, Change(
+                _committed(fields, "before", ""),
+                _committed(fields, "after", ""),
+                _number(fields, "oldest", "", _LONG, may_be_null=True),
+                _number(fields, "latest", "", _LONG, may_be_null=True),
+                self._time(fields, "before_time"),
+                self._time(fields, "after_time"),
+                self._texts.setdefault(why, why),
+            )
+        except BadPlanFile as problem:
+            raise BadPlanFile(f"{place}{problem}") from None
+
+    def _time(self, fields: Mapping[str, Any], name: str) -> int | None:
+        text = fields[name]
+        if type(text) is str and text in self._times:
+            return self._times[text]
+        time_ms = _time(fields, name, "")
+        if time_ms is not None:
+            self._times[text] = time_ms
+        return time_ms
+
+    def _group(self, fields: Mapping[str, Any]) -> GroupPlan:
+        group_id = _text(fields, "group", "a group") or ""
+        where = f"group {group_id}"
+        _check_keys(fields, GROUP_KEYS, where)
+        rows = fields["partitions"]
+        if not isinstance(rows, list) or not all(isinstance(row, tuple) for row in rows):
+            raise BadPlanFile(f"{where}: partitions must be a list of partitions")
+        changes: dict[TopicPartition, Change] = dict(rows)
+        if len(changes) < len(rows):
+            places = [place for place, _ in rows]
+            twice = next(place for place in places if places.count(place) > 1)
+            raise BadPlanFile(f"{where}: {twice} is there twice")
+        return GroupPlan(group_id, changes, (), _text(fields, "state", where) or "")
+
+
+def _groups(groups: Any) -> tuple[GroupPlan, ...]:
+    if not isinstance(groups, list) or not all(isinstance(group, GroupPlan) for group in groups):
+        raise BadPlanFile("groups must be a list of groups")
+    ids = [group.group_id for group in groups]
+    if len(set(ids)) < len(ids):
+        raise BadPlanFile(f"group {next(one for one in ids if ids.count(one) > 1)} is there twice")
+    return tuple(groups)
+
+
+def _topics(topics: Any) -> dict[str, TopicFacts]:
+    if not isinstance(topics, dict):
+        raise BadPlanFile("topics must be an object")
+    found = {}
+    for name, fields in topics.items():
+        where = f"topic {name}"
+        if not isinstance(fields, dict):
+            raise BadPlanFile(f"{where} must be an object")
+        _check_keys(fields, TOPIC_KEYS, where)
+        partitions = _number(fields, "partitions", where, _INT, may_be_null=True)
+        found[name] = TopicFacts(_text(fields, "id", where, may_be_null=True), partitions)
+    return found
+
+
+def _kind(kind: Any) -> Kind:
+    if kind not in _KINDS:
+        raise BadPlanFile(f"kind is {_shown(kind)}, and must be one of {', '.join(_KINDS)}")
+    return Kind(kind)
+
+
+def _command(words: Any) -> tuple[str, ...]:
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise BadPlanFile("command must be a list of words")
+    return tuple(words)
+
+
+def _committed(fields: Mapping[str, Any], name: str, where: str) -> OffsetAndMetadata | None:
+    value = fields[name]
+    if value is not None and not isinstance(value, OffsetAndMetadata):
+        raise BadPlanFile(f'{where}: {name} must be null or an object like {{"offset": 5}}')
+    return value
+
+
+def _number(
+    fields: Mapping[str, Any], name: str, where: str, allowed: range, *, may_be_null: bool = False
+) -> int | None:
+    value = fields.get(name)
+    if value is None and may_be_null:
+        return None
+    if type(value) is not int or value not in allowed:
+        raise BadPlanFile(f"{where}: {name} is {_shown(value)}, and must be a number from 0 on")
+    return value
+
+
+def _text(
+    fields: Mapping[str, Any], name: str, where: str, *, may_be_null: bool = False, default: str | None = None
+) -> str | None:
+    value = fields.get(name, default)
+    if value is None and may_be_null:
+        return None
+    if not isinstance(value, str):
+        raise BadPlanFile(f"{where}: {name} is {_shown(value)}, and must be a text")
+    return value
+
+
+def _time(fields: Mapping[str, Any], name: str, where: str) -> int | None:
+    text = _text(fields, name, where, may_be_null=True)
+    try:
+        return None if text is None else parse_iso_datetime(text)
+    except BadDatetime:
+        raise BadPlanFile(
+            f"{where}: {name} is {_shown(text)}, and must be a time like 2026-01-31T23:59:59.000Z"
+        ) from None
+
+
+def _check_keys(fields: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
+    _check_known(fields, keys, where)
+    missing = sorted(keys - fields.keys())
+    if missing:
+        raise BadPlanFile(f"{where} has no {missing[0]}")
+
+
+def _check_known(fields: Iterable[str], keys: frozenset[str], where: str) -> None:
+    unknown = sorted(set(fields) - keys)
+    if unknown:
+        raise BadPlanFile(f"{where} has the field {unknown[0]}, which no plan has")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."

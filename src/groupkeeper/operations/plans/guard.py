@@ -1,0 +1,139 @@
+"""Compare a plan with the cluster before it is applied: what was true when it was made must still be so."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan, WrongCluster
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble, is_same
+from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, read_topics
+
+
+class Verdict(NamedTuple):
+    """``ready``: what is to be done, of groups without any trouble. ``already``: places that are as planned."""
+
+    ready: tuple[GroupPlan, ...]
+    already: tuple[tuple[str, TopicPartition], ...]
+    troubles: tuple[Trouble, ...]
+
+
+async def check(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> Verdict:
+    """What of the plan can be applied now. Raises WrongCluster."""
+    await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
+    groups = await look_at_groups(admin, [group.group_id for group in plan.groups], timeout_ms=timeout_ms)
+    partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
+    logs = await look_at_logs(admin, partitions, timeout_ms=timeout_ms)
+    return judge(plan, groups, logs)
+
+
+async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> None:
+    """Raise WrongCluster unless the plan is for the admin's cluster, or one of the two has no id."""
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    if None not in (cluster_id, plan.cluster_id) and cluster_id != plan.cluster_id:
+        raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, and this one is {cluster_id}")
+
+
+def judge(plan: Plan, groups: Groups, logs: Logs) -> Verdict:
+    """The same, from what is known already. Pure."""
+    stale_topics = _stale_topics(plan, logs)
+    ready: list[GroupPlan] = []
+    already: list[tuple[str, TopicPartition]] = []
+    troubles: list[Trouble] = []
+    for group in plan.groups:
+        found = _judge_group(plan, group, groups, logs, stale_topics)
+        troubles += found
+        if found:
+            continue
+        committed = groups.committed[group.group_id]
+        left = {
+            tp: change
+            for tp, change in group.changes.items()
+            if not is_same(committed.get(tp), change.after) or _is_renewed(plan, change)
+        }
+        already += ((group.group_id, tp) for tp in group.changes if tp not in left)
+        if left:
+            ready.append(group._replace(changes=left))
+    return Verdict(tuple(ready), tuple(already), tuple(troubles))
+
+
+def _judge_group(
+    plan: Plan, group: GroupPlan, groups: Groups, logs: Logs, stale_topics: dict[str, str]
+) -> list[Trouble]:
+    group_id = group.group_id
+    if group_id in groups.failed:
+        return [Trouble(group_id, None, groups.failed[group_id])]
+    try:
+        groups.refuse_active(group_id)
+    except GroupIsActive as refusal:
+        if not _are_unread(group, groups):
+            return [Trouble(group_id, None, refusal)]
+    committed = groups.committed[group_id]
+    troubles: list[Trouble] = []
+    told: set[str] = set()
+    for place, change in group.changes.items():
+        if place.topic in stale_topics:
+            if place.topic not in told:
+                told.add(place.topic)
+                troubles.append(Trouble(group_id, place.topic, StalePlan(stale_topics[place.topic])))
+            continue
+        now = committed.get(place)
+        if is_same(now, change.after) and not _is_renewed(plan, change):
+            continue
+        if not is_same(now, change.before):
+            text = f"it was {_said(change.before)} when the plan was made, and is {_said(now)} now"
+            troubles.append(Trouble(group_id, place, StalePlan(text)))
+        elif (trouble := _unfit(place, change, logs)) is not None:
+            troubles.append(Trouble(group_id, place, trouble))
+    return troubles
+
+
+def _is_renewed(plan: Plan, change: Change) -> bool:
+    """Whether the same offset is committed once more, so that it doesn't expire."""
+    return plan.kind is Kind.SWEEP and change.before is not None and change.before == change.after
+
+
+def _are_unread(group: GroupPlan, groups: Groups) -> bool:
+    """Whether only offsets go of topics that no member reads: brokers take that while there are members (KIP-496)."""
+    reads = read_topics(groups.described.get(group.group_id))
+    return reads is not None and all(
+        change.after is None and tp.topic not in reads for tp, change in group.changes.items()
+    )
+
+
+def _unfit(place: TopicPartition, change: Change, logs: Logs) -> Failure | None:
+    """Why the log cannot take the new offset; deleting an offset needs no log."""
+    if change.after is None:
+        return None
+    failure = logs.failed.get(place)
+    if failure is not None:
+        is_missing = place.topic in logs.topics.done and place not in logs.existing(place.topic)
+        return PartitionsMissing([place]) if is_missing else failure
+    oldest, latest, offset = logs.oldest[place], logs.latest[place], change.after.offset
+    if offset < oldest:
+        return StalePlan(f"the log begins at {oldest} now, after the planned offset {offset}")
+    if offset > latest:
+        return StalePlan(f"the log ends at {latest} now, before the planned offset {offset}")
+    return None
+
+
+def _said(commit: OffsetAndMetadata | None) -> str:
+    return "not committed" if commit is None else f"committed at {commit.offset}"
+
+
+def _stale_topics(plan: Plan, logs: Logs) -> dict[str, str]:
+    """What has become of topics since the plan was made."""
+    stale: dict[str, str] = {}
+    for topic, before in plan.topics.items():
+        now = logs.facts(topic, is_whole=True)
+        if now is None:
+            continue
+        if None not in (now.topic_id, before.topic_id) and now.topic_id != before.topic_id:
+            stale[topic] = "the topic was deleted and made again since the plan was made"
+        elif before.partitions is not None and now.partitions != before.partitions:
+            stale[topic] = (
+                f"the topic had {before.partitions} partitions when the plan was made, and has {now.partitions}"
+            )
+    return stale

@@ -1,0 +1,344 @@
+"""The journal of changes on the operator's machine: what is about to be committed, and what became of it.
+
+A text file, one JSON object a line, only ever appended to. A *change* is what one command does: one line for each
+group, written and synced before anything about it is sent to a broker, and a line of the outcome afterwards. Lines of
+the same change have the same ``id``; a command that goes from group to group writes several outcomes, each of so many
+``groups``. A change that lacks the outcome of some groups was interrupted, or is under way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.times import parse_iso_datetime, utc_text
+
+VERSION = 1
+_NEWLINE = b"\n"
+_NAME = ("groupkeeper", "journal.jsonl")
+_LINES_PER_WRITE = 1000
+
+Pair = tuple[OffsetAndMetadata | None, OffsetAndMetadata | None]
+"""Committed before and after; None: nothing."""
+
+
+class JournalUnwritable(Exception):
+    """The journal takes no lines. The text names the file and the reason."""
+
+
+class JournalUnreadable(OperationRefused):
+    """The journal cannot be opened. The text names the file and the reason."""
+
+
+class Result(StrEnum):
+    """What is known of a change."""
+
+    APPLIED = "applied"
+    PARTLY = "partly"
+    REFUSED = "refused"
+    UNFINISHED = "unfinished"
+
+
+class Head(NamedTuple):
+    """What all lines of a change have in common. ``undoes``: the id of the change that this one takes back."""
+
+    id: str
+    time_ms: int
+    cluster_id: str | None
+    kind: str
+    user: str
+    host: str
+    command: tuple[str, ...]
+    undoes: str | None = None
+
+
+class Lost(NamedTuple):
+    """A place whose change did not come about, or nobody knows whether. ``topic`` None: the whole group."""
+
+    group_id: str
+    topic: str | None
+    partition: int | None
+    error: str
+    message: str
+
+
+class Summary(NamedTuple):
+    """A change as a list of changes shows it. ``groups`` are the first few; ``undone_by``: a later change's id."""
+
+    head: Head
+    group_count: int
+    partition_count: int
+    groups: tuple[str, ...]
+    result: Result
+    undone_by: str | None
+
+
+class Recorded(NamedTuple):
+    """A change with everything in it."""
+
+    head: Head
+    groups: dict[str, dict[TopicPartition, Pair]]
+    result: Result
+    lost: tuple[Lost, ...]
+
+
+class Journal:
+    """The file at ``path``, which need not exist."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin(self, head: Head, groups: Iterable[tuple[str, Mapping[TopicPartition, Pair]]]) -> None:
+        """Write what is about to be done. Raises JournalUnwritable, and then nothing may be done."""
+        front = {
+            "v": VERSION,
+            "id": head.id,
+            "time": utc_text(head.time_ms),
+            "event": "change",
+            "kind": head.kind,
+            "cluster_id": head.cluster_id,
+            "user": head.user,
+            "host": head.host,
+            "command": list(head.command),
+            **({"undoes": head.undoes} if head.undoes else {}),
+        }
+        self._append({**front, "group": group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
+
+    def end(self, change_id: str, time_ms: int, groups: int, result: Result, lost: Iterable[Lost] = ()) -> None:
+        """Write what became of so many groups. Raises JournalUnwritable."""
+        line = {"v": VERSION, "id": change_id, "time": utc_text(time_ms), "event": "outcome", "groups": groups}
+        self._append([{**line, "result": str(result), "lost": [one._asdict() for one in lost]}])
+
+    def summaries(self, group_id: str | None = None) -> tuple[list[Summary], int]:
+        """All changes or those of a group, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
+        found: dict[str, _Count] = {}
+        wanted: set[str] = set()
+        broken = 0
+        for line in self._lines():
+            if line is None:
+                broken += 1
+            elif line["event"] == "outcome":
+                if line["id"] in found:
+                    found[line["id"]].ended(line)
+            else:
+                count = found.setdefault(line["id"], _Count(_head(line)))
+                count.add(line["group"], len(line["offsets"]))
+                if group_id in (None, line["group"]):
+                    wanted.add(line["id"])
+        kept = [count for change_id, count in found.items() if change_id in wanted]
+        undone = {
+            count.head.undoes: change_id
+            for change_id, count in found.items()
+            if count.head.undoes is not None and count.result is Result.APPLIED
+        }
+        return [count.summary(undone.get(count.head.id)) for count in kept], broken
+
+    def load(self, change_id: str) -> Recorded | None:
+        """One change, None when the journal doesn't have it. Raises JournalUnreadable."""
+        head: Head | None = None
+        groups: dict[str, dict[TopicPartition, Pair]] = {}
+        outcomes = _Outcomes()
+        for line in self._lines(change_id):
+            if line is None:
+                continue
+            if line["event"] == "outcome":
+                outcomes.add(line)
+            else:
+                head = head or _head(line)
+                groups[line["group"]] = _pairs(line["offsets"])
+        return None if head is None else Recorded(head, groups, outcomes.result(len(groups)), tuple(outcomes.lost))
+
+    def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        try:
+            is_new = not self.path.exists()
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                _lock(file)
+                self._mend(file)
+                for chunk in _chunks(lines):
+                    _write(file, chunk)
+                os.fsync(file)
+            finally:
+                os.close(file)
+            if is_new:
+                _sync_directory(self.path.parent)
+        except OSError as error:
+            raise JournalUnwritable(f"{self.path}: {error.strerror or error}") from error
+
+    def _mend(self, file: int) -> None:
+        """End a line whose writer was killed within it, so that it spoils no other."""
+        if os.fstat(file).st_size:
+            os.lseek(file, -1, os.SEEK_END)
+            if os.read(file, 1) != _NEWLINE:
+                _write(file, _NEWLINE)
+
+    def _lines(self, only: str | None = None) -> Iterator[Any]:
+        """The lines in order, None for one that makes no sense. ``only``: those of one change."""
+        mark = None if only is None else json.dumps(only).encode()
+        try:
+            with self.path.open("rb") as file:
+                for text in file:
+                    if mark is None or mark in text:
+                        line = _parsed(text)
+                        if only is None or (line is not None and line["id"] == only):
+                            yield line
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise JournalUnreadable(f"{self.path}: {error.strerror or error}") from error
+
+
+class _Outcomes:
+    """What became of the groups of a change, as far as it is known."""
+
+    def __init__(self) -> None:
+        self.lost: list[Lost] = []
+        self._groups = 0
+        self._results: set[Result] = set()
+
+    def add(self, line: Any) -> None:
+        self._groups += line["groups"]
+        self._results.add(Result(line["result"]))
+        self.lost += (Lost(**one) for one in line["lost"])
+
+    def result(self, groups: int) -> Result:
+        if self._groups < groups:
+            return Result.UNFINISHED
+        return next(iter(self._results)) if len(self._results) == 1 else Result.PARTLY
+
+
+class _Count:
+    """A change while the journal is being read."""
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+        self._outcomes = _Outcomes()
+        self._groups = 0
+        self._partitions = 0
+        self._first: list[str] = []
+
+    def add(self, group_id: str, partitions: int) -> None:
+        self._groups += 1
+        self._partitions += partitions
+        if len(self._first) < 3:
+            self._first.append(group_id)
+
+    def ended(self, line: Any) -> None:
+        self._outcomes.add(line)
+
+    @property
+    def result(self) -> Result:
+        return self._outcomes.result(self._groups)
+
+    def summary(self, undone_by: str | None) -> Summary:
+        return Summary(self.head, self._groups, self._partitions, tuple(self._first), self.result, undone_by)
+
+
+def default_path() -> Path:
+    """Where this platform keeps such files: ``$XDG_STATE_HOME``, by default ``~/.local/state``; Library on a Mac.
+
+    For a user without a home it is a place where nothing can be written, which then is said as of any other.
+    """
+    given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME", "")
+    if os.path.isabs(given):
+        return Path(given, *_NAME)
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return Path(os.devnull, "no home directory", *_NAME)
+    folder = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
+    return Path(home, folder, *_NAME)
+
+
+def _offsets_json(pairs: Mapping[TopicPartition, Pair]) -> list[Any]:
+    return [
+        [tp.topic, tp.partition, _commit_json(before), _commit_json(after)] for tp, (before, after) in pairs.items()
+    ]
+
+
+def _commit_json(commit: OffsetAndMetadata | None) -> list[Any] | None:
+    return None if commit is None else [*commit]
+
+
+def _pairs(rows: list[Any]) -> dict[TopicPartition, Pair]:
+    return {TopicPartition(row[0], row[1]): (_commit(row[2]), _commit(row[3])) for row in rows}
+
+
+def _commit(fields: list[Any] | None) -> OffsetAndMetadata | None:
+    return None if fields is None else OffsetAndMetadata(*fields)
+
+
+def _head(line: Any) -> Head:
+    return Head(
+        line["id"],
+        parse_iso_datetime(line["time"]),
+        line["cluster_id"],
+        line["kind"],
+        line["user"],
+        line["host"],
+        tuple(line["command"]),
+        line.get("undoes"),
+    )
+
+
+_KEYS = {
+    "change": ("id", "time", "cluster_id", "kind", "user", "host", "command", "group", "offsets"),
+    "outcome": ("id", "groups", "result", "lost"),
+}
+
+
+def _parsed(text: bytes) -> Any:
+    """The object of a line, None when it isn't one of ours: half written, or of a later version."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(line, dict) or line.get("v") != VERSION:
+        return None
+    keys = _KEYS.get(str(line.get("event")))
+    if keys is None or not all(key in line for key in keys):
+        return None
+    return line
+
+
+def _chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+    texts: list[str] = []
+    for line in lines:
+        texts.append(encode(line))
+        if len(texts) == _LINES_PER_WRITE:
+            yield ("\n".join(texts) + "\n").encode()
+            texts.clear()
+    if texts:
+        yield ("\n".join(texts) + "\n").encode()
+
+
+def _write(file: int, text: bytes) -> None:
+    while text:
+        text = text[os.write(file, text) :]
+
+
+def _lock(file: int) -> None:
+    """Keep other writers away until the file is closed."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _sync_directory(folder: Path) -> None:
+    if sys.platform == "win32":  # directories cannot be opened there
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,302 @@
+"""Make plans of resets for many groups: each broker is asked for all groups, and each log once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, Position, TopicPartition
+from groupkeeper.operations.errors import (
+    NoPlan,
+    NoSuchTime,
+    NothingCommitted,
+    OutOfRange,
+    PartitionsMissing,
+)
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.world import (
+    MOST_TIMES,
+    Committed,
+    Groups,
+    Logs,
+    listed,
+    look_at_ends,
+    look_at_groups,
+    record_times,
+)
+from groupkeeper.operations.reset import (
+    Facts,
+    Scenario,
+    ShiftBy,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+    ToPlan,
+    ToTime,
+    plan_offsets,
+)
+from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.topics import describe_topics
+
+
+class Otherwise(StrEnum):
+    """What to do where the wanted offset or time isn't in the log."""
+
+    END = "end"
+    CLAMP = "clamp"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+class Policies(NamedTuple):
+    """``if_no_record``: END, SKIP or FAIL. ``if_out_of_range``: CLAMP (to the nearer end of the log), SKIP or FAIL."""
+
+    if_no_record: Otherwise = Otherwise.END
+    if_out_of_range: Otherwise = Otherwise.CLAMP
+
+
+class Topics(NamedTuple):
+    """Which partitions of a group: ``names`` are whole topics, ``partitions`` single ones, whether committed or not.
+
+    ``matches``: of the partitions that the group has committed offsets of, those that it accepts; None: none of them.
+    """
+
+    names: Sequence[str] = ()
+    partitions: Sequence[TopicPartition] = ()
+    matches: Callable[[TopicPartition], bool] | None = None
+
+
+ALL_COMMITTED = Topics(matches=lambda place: True)
+
+
+class Made(NamedTuple):
+    """A plan, what could not be part of it, and remarks for people."""
+
+    plan: Plan
+    troubles: tuple[Trouble, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Request(NamedTuple):
+    """What is asked for. ``from_file``: the scenario of each group is its part of a file, which names partitions.
+
+    ``has_times``: whether the times of the records are looked up, too.
+    """
+
+    group_ids: Sequence[str]
+    topics: Topics
+    scenario: Scenario | None
+    policies: Policies = Policies()
+    from_file: Mapping[str, Mapping[TopicPartition, int]] | None = None
+    command: tuple[str, ...] = ()
+    made_ms: int = 0
+    file_name: str = ""
+    has_times: bool = True
+
+
+async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None = None) -> Made:
+    """The plan of a reset. Nothing is changed; the groups may be active.
+
+    Whatever is wrong with one group or partition is a trouble beside the rest. Raises what keeps all of them.
+    """
+    groups = await look_at_groups(admin, request.group_ids, timeout_ms=timeout_ms)
+    troubles = [Trouble(group_id, None, why) for group_id, why in groups.failed.items()]
+    committed_topics = {tp.topic for committed in groups.committed.values() for tp in committed}
+    names = dict.fromkeys(request.topics.names) | dict.fromkeys(tp.topic for tp in request.topics.partitions)
+    names |= dict.fromkeys(sorted(committed_topics))
+    if request.from_file is not None:
+        names |= dict.fromkeys(tp.topic for offsets in request.from_file.values() for tp in offsets)
+    described = await describe_topics(admin, names, timeout_ms=timeout_ms)
+    selection = _Selection(request, groups, Logs(described, {}, {}, {}))
+    by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in groups.failed}
+    partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
+    logs = await look_at_ends(admin, partitions, described, timeout_ms=timeout_ms)
+    found: Mapping[TopicPartition, ListedOffset] = {}
+    failed = dict(logs.failed)
+    if isinstance(request.scenario, ToTime):
+        reachable = [tp for tp in partitions if tp not in failed]
+        spec = OffsetSpec(max(0, request.scenario.timestamp_ms))
+        batch = await listed(admin, reachable, spec, timeout_ms=timeout_ms)
+        found, failed = batch.done, failed | batch.failed
+    maker = _Maker(request, groups, logs, found, failed)
+    plans = [maker.plan(group_id, wanted) for group_id, wanted in by_group.items()]
+    plans = [plan for plan in plans if plan.changes]
+    topics = _topic_facts(request, logs, plans)
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
+    timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms) if request.has_times else (plan, [])
+    return Made(timed, (*troubles, *selection.troubles, *maker.troubles), (*maker.remarks, *remarks))
+
+
+async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> tuple[Plan, list[str]]:
+    """The plan with the times of the records at its offsets, unless it has too many of them; and remarks."""
+    positions = {
+        position for group in plan.groups for tp, change in group.changes.items() for position in _at(tp, change)
+    }
+    if len(positions) > MOST_TIMES:
+        return plan, [
+            f"the times of records are left out: the plan has {len(positions)} places, more than {MOST_TIMES}"
+        ]
+    times = await record_times(admin, positions, timeout_ms=timeout_ms)
+
+    def timed(tp: TopicPartition, change: Change) -> Change:
+        before = None if change.before is None else times.get(Position(*tp, change.before.offset))
+        after = None if change.after is None else times.get(Position(*tp, change.after.offset))
+        return change._replace(before_ms=before, after_ms=after)
+
+    groups = tuple(
+        group._replace(changes={tp: timed(tp, change) for tp, change in group.changes.items()}) for group in plan.groups
+    )
+    return plan._replace(groups=groups), []
+
+
+def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
+    """The places of a change where there may be a record."""
+    if change.oldest is None or change.latest is None:
+        return
+    for commit in (change.before, change.after):
+        if commit is not None and change.oldest <= commit.offset < change.latest:
+            yield Position(*place, commit.offset)
+
+
+class _Selection:
+    """Which partitions of a group are meant, and what of them doesn't exist."""
+
+    def __init__(self, request: Request, groups: Groups, logs: Logs) -> None:
+        self._request = request
+        self._groups = groups
+        self._logs = logs
+        self.troubles: list[Trouble] = [
+            Trouble(None, name, logs.topics.failed[name]) for name in request.topics.names if name in logs.topics.failed
+        ]
+        self._whole = [tp for name in request.topics.names for tp in logs.existing(name)]
+
+    def of(self, group_id: str) -> list[TopicPartition]:
+        committed = self._groups.committed[group_id]
+        if self._request.from_file is not None:
+            offsets = self._request.from_file.get(group_id)
+            if offsets is None:
+                self.troubles.append(Trouble(group_id, None, NoPlan(group_id, self._request.file_name)))
+            return sorted(offsets or ())
+        wanted = dict.fromkeys((*self._whole, *self._request.topics.partitions))
+        matches = self._request.topics.matches
+        if matches is not None:
+            wanted |= dict.fromkeys(tp for tp in committed if matches(tp))
+        return sorted(wanted)
+
+
+class _Maker:
+    """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
+
+    def __init__(
+        self,
+        request: Request,
+        groups: Groups,
+        logs: Logs,
+        found: Mapping[TopicPartition, ListedOffset],
+        failed: Mapping[TopicPartition, Failure],
+    ) -> None:
+        self._request = request
+        self._groups = groups
+        self._logs = logs
+        self._found = found
+        self._failed = failed
+        self._aim = "" if request.scenario is None else aim(request.scenario)
+        self.troubles: list[Trouble] = []
+        self.remarks: list[str] = []
+
+    def plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> GroupPlan:
+        committed = self._groups.committed[group_id]
+        state = str(self._groups.state(group_id))
+        if self._request.from_file is not None:
+            scenario: Scenario = ToPlan(self._request.from_file.get(group_id, {}))
+        else:
+            assert self._request.scenario is not None
+            scenario = self._request.scenario
+        usable = self._usable(group_id, partitions, scenario, committed)
+        if not partitions and self._request.from_file is None and not self._request.topics.names:
+            self.remarks.append(f"{group_id} has no committed offsets that were asked for")
+        facts = Facts(self._logs.oldest, self._logs.latest, self._found, committed)
+        made = plan_offsets(group_id, usable, scenario, facts)
+        note_by_place = {note.partition: note for note in made.notes}
+        changes: dict[TopicPartition, Change] = {}
+        for place, change in made.changes.items():
+            note = note_by_place.get(place)
+            if note is None or self._keeps(group_id, note):
+                why = self._aim or "the offset in the file"
+                changes[place] = change._replace(why=why if note is None else because(note), after_ms=None)
+        if changes and group_id not in self._groups.described:
+            self.remarks.append(f"there is no group {group_id}: applying the plan makes it")
+        notes = tuple(note for note in made.notes if note.partition in changes)
+        return GroupPlan(group_id, changes, notes, state)
+
+    def _usable(
+        self, group_id: str, partitions: Iterable[TopicPartition], scenario: Scenario, committed: Committed
+    ) -> list[TopicPartition]:
+        usable = []
+        for place in partitions:
+            failure = self._failed.get(place)
+            if failure is not None:
+                exists = place.topic in self._logs.topics.failed or place in self._logs.existing(place.topic)
+                self.troubles.append(Trouble(group_id, place, failure if exists else PartitionsMissing([place])))
+            elif isinstance(scenario, ShiftBy) and place not in committed:
+                self.troubles.append(Trouble(group_id, place, NothingCommitted(place)))
+            else:
+                usable.append(place)
+        return usable
+
+    def _keeps(self, group_id: str, note: Note) -> bool:
+        is_time = note.kind is NoteKind.NOTHING_LATER
+        policies = self._request.policies
+        policy = policies.if_no_record if is_time else policies.if_out_of_range
+        if policy is Otherwise.FAIL:
+            failure = NoSuchTime(because(note)) if is_time else OutOfRange(because(note))
+            self.troubles.append(Trouble(group_id, note.partition, failure))
+        elif policy is Otherwise.SKIP:
+            self.remarks.append(f"{group_id} {note.partition} is skipped: {_found_missing(note)}")
+        return policy in (Otherwise.END, Otherwise.CLAMP)
+
+
+def _topic_facts(request: Request, logs: Logs, plans: Iterable[GroupPlan]) -> dict[str, TopicFacts]:
+    some = {tp.topic for tp in request.topics.partitions} if request.from_file is None else set(logs.topics.done)
+    some -= set(request.topics.names)
+    used = sorted({tp.topic for plan in plans for tp in plan.changes})
+    found = {topic: logs.facts(topic, is_whole=topic not in some) for topic in used}
+    return {topic: facts for topic, facts in found.items() if facts is not None}
+
+
+def aim(scenario: Scenario) -> str:
+    """Where a scenario leads, in words."""
+    match scenario:
+        case ToEarliest():
+            return "the oldest record"
+        case ToLatest():
+            return "the end of the log"
+        case ToCurrent():
+            return "the committed offset"
+        case ToTime(timestamp_ms):
+            return f"the first record from {utc_text(timestamp_ms)} on"
+        case ToOffset():
+            return "the offset asked for"
+        case ToPlan():
+            return "the offset in the file"
+        case ShiftBy(records):
+            return f"{abs(records)} {'on' if records >= 0 else 'back'} from the committed offset"
+
+
+def because(note: Note) -> str:
+    """Why an offset isn't the one asked for, and which it is instead."""
+    if note.kind is NoteKind.NOTHING_LATER:
+        return f"{_found_missing(note)}: the end of the log"
+    instead = "the log end" if note.kind is NoteKind.ABOVE_LATEST else "the log start"
+    return f"{_found_missing(note)}, {instead} instead"
+
+
+def _found_missing(note: Note) -> str:
+    if note.kind is NoteKind.NOTHING_LATER:
+        return f"no record from {utc_text(note.asked)} on"
+    return f"{note.asked} is {note.kind.value}"

@@ -1,0 +1,154 @@
+"""What a plan is: for each partition of each group what is committed, what shall be, and what that means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPartition
+
+
+def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> bool:
+    """Whether two commits are the same. Brokers before 2.1 don't keep leader epochs: one that isn't known fits any."""
+    if one is None or other is None:
+        return one is other
+    epochs = (one.leader_epoch, other.leader_epoch)
+    return one[::2] == other[::2] and (None in epochs or epochs[0] == epochs[1])
+
+
+class Change(NamedTuple):
+    """What becomes of one committed offset.
+
+    ``before`` None: nothing was committed. ``after`` None: the offset is deleted. ``oldest`` and ``latest``: log start
+    and log end when the plan was made, None when not known. ``before_ms`` and ``after_ms``: the timestamps of the
+    records at both offsets, None when there is no record or it wasn't looked at. ``why``: for people.
+    """
+
+    before: OffsetAndMetadata | None
+    after: OffsetAndMetadata | None
+    oldest: int | None = None
+    latest: int | None = None
+    before_ms: int | None = None
+    after_ms: int | None = None
+    why: str = ""
+
+    @property
+    def skipped(self) -> int | None:
+        """How many offsets of the log are passed over, None when not known; fewer records may be behind them."""
+        moved = self.moved
+        return None if moved is None else max(0, moved)
+
+    @property
+    def replayed(self) -> int | None:
+        """How many offsets of the log are read again, None when not known."""
+        moved = self.moved
+        return None if moved is None else max(0, -moved)
+
+    @property
+    def moved(self) -> int | None:
+        """From the offset before to the one after as far as the log goes, negative when it goes back."""
+        before, after, oldest, latest = self.before, self.after, self.oldest, self.latest
+        if before is None or after is None or oldest is None or latest is None:
+            return None
+        start, end = before.offset, after.offset
+        if oldest <= start <= latest and oldest <= end <= latest:
+            return end - start
+        return min(max(end, oldest), latest) - min(max(start, oldest), latest)
+
+
+class NoteKind(StrEnum):
+    """Why a planned offset isn't the one that was asked for."""
+
+    ABOVE_LATEST = "above the log end"
+    BELOW_EARLIEST = "below the log start"
+    NOTHING_LATER = "no record from that time on"
+
+
+class Note(NamedTuple):
+    """``asked`` is the offset, or the time in ms, that was asked for; ``used`` the offset that is planned instead."""
+
+    kind: NoteKind
+    partition: TopicPartition
+    asked: int
+    used: int
+
+
+class GroupPlan(NamedTuple):
+    """The changes of one group by partition, and what is remarkable about them. Making one changes nothing.
+
+    ``state`` of the group when the plan was made, "" when not looked at.
+    """
+
+    group_id: str
+    changes: dict[TopicPartition, Change]
+    notes: tuple[Note, ...] = ()
+    state: str = ""
+
+    @property
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What is to be committed; partitions whose offset is deleted are not in it."""
+        return {partition: change.after for partition, change in self.changes.items() if change.after is not None}
+
+    @property
+    def deleted(self) -> list[TopicPartition]:
+        """The partitions whose offset is deleted."""
+        return [partition for partition, change in self.changes.items() if change.after is None]
+
+    @property
+    def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What was committed for these partitions."""
+        return {partition: change.before for partition, change in self.changes.items() if change.before is not None}
+
+
+class TopicFacts(NamedTuple):
+    """A topic when the plan was made. ``topic_id`` None: the brokers are too old to have ids.
+
+    ``partitions``: how many it had, None when the plan is for some of them by number.
+    """
+
+    topic_id: str | None
+    partitions: int | None
+
+
+class Kind(StrEnum):
+    """What a plan is for."""
+
+    RESET = "reset"
+    UNDO = "undo"
+    DELETE = "delete-offsets"
+    DELETE_GROUPS = "delete-groups"
+    CLONE = "clone"
+    SWEEP = "sweep"
+    SHARE_RESET = "share-reset"
+    SHARE_DELETE = "share-delete-offsets"
+    SHARE_DELETE_GROUPS = "share-delete-groups"
+
+
+class Plan(NamedTuple):
+    """Changes of groups of one cluster. In a sweep, an offset that stays what it is is committed once more.
+
+    ``made_ms``: when, since 1970. ``command``: how it was made, without secrets. ``topics``: what is known of the
+    topics. ``undoes``: the id of the change in the journal that this takes back, None for all others.
+    """
+
+    cluster_id: str | None
+    groups: tuple[GroupPlan, ...]
+    kind: Kind = Kind.RESET
+    made_ms: int = 0
+    command: tuple[str, ...] = ()
+    topics: Mapping[str, TopicFacts] = {}
+    undoes: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many partitions of groups it is about."""
+        return sum(len(group.changes) for group in self.groups)
+
+
+class Trouble(NamedTuple):
+    """Why something isn't part of a plan, or was not done. ``place`` None: the whole group, or everything."""
+
+    group_id: str | None
+    place: TopicPartition | str | None
+    failure: Failure

@@ -1,0 +1,75 @@
+"""The command lines of Kafka's own tool that do what a plan does. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.plans.model import GroupPlan, Plan
+from groupkeeper.operations.reset import Scenario, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+from groupkeeper.operations.times import utc_text
+
+TOOL = "kafka-consumer-groups"
+
+
+def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = None) -> list[str]:
+    """A line for each command. ``connection``: the options that say where the cluster is.
+
+    ``scenario``: where all of the plan goes, so that one command does for a group; None: by offset. The official
+    tool drops the metadata of the commits.
+    """
+    lines = []
+    options = None if scenario is None else scenario_options(scenario)
+    for group in plan.groups:
+        front = [TOOL, *connection]
+        if options is not None:
+            places = topic_options(group.offsets, plan)
+            lines.append([*front, "--reset-offsets", "--group", group.group_id, *places, *options, "--execute"])
+        else:
+            lines += ([*front, *words] for words in _by_offset(group, plan))
+        if group.deleted:
+            deleted = topic_options(group.deleted, plan)
+            lines.append([*front, "--delete-offsets", "--group", group.group_id, *deleted])
+    return [shlex.join(words) for words in lines]
+
+
+def scenario_options(scenario: Scenario) -> list[str] | None:
+    """The scenario as the official tool has it, None when it doesn't."""
+    match scenario:
+        case ToEarliest():
+            return ["--to-earliest"]
+        case ToLatest():
+            return ["--to-latest"]
+        case ToCurrent():
+            return ["--to-current"]
+        case ToOffset(offset):
+            return ["--to-offset", str(offset)]
+        case ShiftBy(records):
+            return ["--shift-by", str(records)]
+        case ToTime(timestamp_ms):
+            return ["--to-datetime", utc_text(timestamp_ms)]
+        case _:
+            return None
+
+
+def topic_options(places: Iterable[TopicPartition], plan: Plan) -> list[str]:
+    """``--topic orders --topic payments:0,1``; a topic is whole when all partitions that it had are there."""
+    numbers: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        numbers.setdefault(topic, []).append(partition)
+    words = []
+    for topic, some in numbers.items():
+        facts = plan.topics.get(topic)
+        is_whole = facts is not None and facts.partitions == len(some)
+        words += ["--topic", topic if is_whole else f"{topic}:{','.join(map(str, some))}"]
+    return words
+
+
+def _by_offset(group: GroupPlan, plan: Plan) -> Iterable[list[str]]:
+    places: dict[int, list[TopicPartition]] = {}
+    for place, commit in group.offsets.items():
+        places.setdefault(commit.offset, []).append(place)
+    for offset, some in places.items():
+        topics = topic_options(some, plan)
+        yield ["--reset-offsets", "--group", group.group_id, *topics, "--to-offset", str(offset), "--execute"]

@@ -1,0 +1,232 @@
+"""Commit the changes of a plan, journalled before and after. Every way to change offsets ends here."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.plans.journal import Head, Journal, JournalUnwritable, Lost, Pair, Result
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
+from groupkeeper.protocol.errors import KafkaError
+
+T = TypeVar("T")
+Outcome = Batch[TopicPartition, None]
+
+_SECRET = re.compile(r"password|passwd|secret|token|credential|jaas", re.IGNORECASE)
+HIDDEN = "***"
+
+
+class Begun(NamedTuple):
+    """A part of a change that is written down: of so many groups."""
+
+    id: str
+    groups: int
+
+
+class Recorder:
+    """Journals what one command does: one change, in as many parts as it has.
+
+    ``on_failure`` is told, once, that the journal cannot be written, and the command goes on without; None: then
+    ``begin`` raises JournalUnwritable, and the command must not go on. ``command`` are its words, as they were given.
+
+    Attributes:
+        failure: why an outcome could not be written, "" when all were: then the change looks unfinished.
+    """
+
+    def __init__(self, journal: Journal, command: Sequence[str], on_failure: Callable[[str], None] | None) -> None:
+        self.journal = journal
+        self.command = without_secrets(command)
+        self.failure = ""
+        self._on_failure = on_failure
+        self._is_off = False
+        self._id = ""
+
+    @property
+    def id(self) -> str:
+        """The id of the change in the journal, "" when nothing is written there."""
+        return "" if self._is_off else self._id
+
+    def begin(self, plan: Plan) -> Begun | None:
+        """Write down what is about to be done; None when the journal cannot be written."""
+        if self._is_off:
+            return None
+        now_ms = time.time_ns() // 10**6
+        self._id = self._id or new_id(now_ms)
+        head = Head(
+            self._id, now_ms, plan.cluster_id, plan.kind, user(), socket.gethostname(), self.command, plan.undoes
+        )
+        try:
+            self.journal.begin(head, ((group.group_id, _pairs(group)) for group in plan.groups))
+        except JournalUnwritable as problem:
+            if self._on_failure is None:
+                raise
+            self._is_off = True
+            self._on_failure(str(problem))
+            return None
+        return Begun(head.id, len(plan.groups))
+
+    def end(self, begun: Begun | None, result: Result, lost: Iterable[Lost] = ()) -> None:
+        """Write down what became of it. Does nothing when its beginning could not be written; never raises."""
+        if begun is None:
+            return
+        try:
+            self.journal.end(begun.id, time.time_ns() // 10**6, begun.groups, result, lost)
+        except JournalUnwritable as problem:
+            self.failure = str(problem)
+
+
+async def commit(
+    admin: Admin,
+    plan: Plan,
+    recorder: Recorder | None,
+    *,
+    tell: Callable[[int], None] | None = None,
+    timeout_ms: int | None = None,
+) -> Batch[str, Outcome]:
+    """Commit and delete as the plan says, without looking at anything first. ``recorder`` None: unjournalled.
+
+    A partition that the coordinator refuses is in its group's ``failed``. ``tell`` is called with the number of answers
+    so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
+    changed. When it is cancelled, the journal has no outcome: nobody knows what the brokers still did.
+    """
+    begun = None if recorder is None else recorder.begin(plan)
+    answers = 0
+
+    def count() -> None:
+        nonlocal answers
+        answers += 1
+        if tell is not None:
+            tell(answers)
+
+    offsets = {group.group_id: wanted for group in plan.groups if (wanted := group.offsets)}
+    outcome = await _answered(
+        offsets, lambda: admin.alter_offsets_of_groups(offsets, tell=count, timeout_ms=timeout_ms)
+    )
+    deleted = {
+        group.group_id: unwanted
+        for group in plan.groups
+        if group.group_id not in outcome.failed and (unwanted := group.deleted)
+    }
+    more = await _answered(deleted, lambda: admin.delete_offsets_of_groups(deleted, tell=count, timeout_ms=timeout_ms))
+    _merge(outcome, more)
+    if recorder is not None:
+        recorder.end(begun, *judged(outcome))
+    return outcome
+
+
+async def _answered(group_ids: Collection[str], ask: Callable[[], Awaitable[Batch[str, T]]]) -> Batch[str, T]:
+    """What was answered; when nobody could be asked, that failure for each group."""
+    if not group_ids:
+        return Batch()
+    try:
+        return await ask()
+    except (KafkaError, ClientError) as failure:
+        return Batch({}, dict.fromkeys(group_ids, failure))
+
+
+async def cluster_id_of(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
+    """The cluster's id, None when the brokers don't tell."""
+    try:
+        return (await admin.describe_cluster(timeout_ms=timeout_ms)).cluster_id
+    except KafkaError:
+        return None
+
+
+def judged(outcome: Batch[str, Outcome]) -> tuple[Result, list[Lost]]:
+    """What the journal says of an outcome."""
+    lost = [_lost(group_id, None, failure) for group_id, failure in outcome.failed.items()]
+    done = 0
+    for group_id, batch in outcome.done.items():
+        done += len(batch.done)
+        lost += (_lost(group_id, place, failure) for place, failure in batch.failed.items())
+    if not lost:
+        return Result.APPLIED, []
+    return (Result.PARTLY if done else Result.REFUSED), lost
+
+
+def error_name(failure: Exception) -> str:
+    """Kafka's name of an error, or our own in the same form: GROUP_IS_ACTIVE."""
+    if isinstance(failure, KafkaError):
+        return failure.name
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(failure).__name__).upper()
+
+
+def _lost(group_id: str, place: TopicPartition | None, failure: Failure) -> Lost:
+    topic, partition = (None, None) if place is None else place
+    return Lost(group_id, topic, partition, error_name(failure), str(failure))
+
+
+def _merge(outcome: Batch[str, Outcome], more: Batch[str, Outcome]) -> None:
+    """Add the outcome of a second request; a group that failed as a whole in one of them has failed."""
+    for group_id, batch in more.done.items():
+        known = outcome.done.setdefault(group_id, Batch())
+        known.done.update(batch.done)
+        known.failed.update(batch.failed)
+    outcome.failed.update(more.failed)
+
+
+def _pairs(group: GroupPlan) -> dict[TopicPartition, Pair]:
+    return {place: (change.before, change.after) for place, change in group.changes.items()}
+
+
+def deletions(
+    committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]], cluster_id: str | None, kind: Kind
+) -> Plan:
+    """The plan by which offsets go, as the journal keeps it: of places where nothing is committed nothing goes."""
+    groups = (
+        GroupPlan(group_id, {tp: Change(commit, None) for tp, commit in offsets.items() if commit is not None})
+        for group_id, offsets in committed.items()
+    )
+    return Plan(cluster_id, tuple(groups), kind)
+
+
+async def committed_now(
+    admin: Admin, wanted: Mapping[str, Collection[TopicPartition] | None], *, timeout_ms: int | None = None
+) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
+    """What is committed, as far as it can be had, for the journal of an operation that doesn't need to know."""
+    outcome = await _answered(wanted, lambda: admin.list_consumer_group_offsets(wanted, timeout_ms=timeout_ms))
+    return {group_id: batch.done for group_id, batch in outcome.done.items()}
+
+
+def single(group: GroupPlan, cluster_id: str | None, kind: Kind = Kind.RESET) -> Plan:
+    """A plan of one group."""
+    return Plan(cluster_id, (group,), kind)
+
+
+def new_id(now_ms: int) -> str:
+    """The id of a change: its time, so that ids sort by it, and two bytes of chance."""
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ms / 1000))
+    return f"{stamp}-{secrets.token_hex(2)}"
+
+
+def user() -> str:
+    """Who runs the command, by the system's opinion; "" when it has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command with what may be a secret hidden: the value of anything named like one."""
+    kept: list[str] = []
+    hides_next = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if hides_next and not word.startswith("--"):
+            kept.append(HIDDEN)
+            hides_next = False
+        elif _SECRET.search(name) and equals:
+            kept.append(f"{name}={HIDDEN}")
+        else:
+            kept.append(word if not equals or not _SECRET.search(word) else f"{name}={HIDDEN}")
+            hides_next = bool(word.startswith("-") and not equals and _SECRET.search(name))
+    return tuple(kept)

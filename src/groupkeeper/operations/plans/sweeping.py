@@ -1,0 +1,240 @@
+"""Plans that clear away: offsets that nobody uses any more go, offsets that are about to expire are committed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    GroupType,
+    OffsetAndMetadata,
+    Position,
+    TopicDescription,
+    TopicPartition,
+)
+from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, Times, commit_times
+from groupkeeper.operations.plans.deleting import NO_PARTITIONS, chosen
+from groupkeeper.operations.plans.making import Made, Topics
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.world import Committed, Groups, Logs, look_at_ends, look_at_groups, read_topics
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
+
+RETENTION = "offsets.retention.minutes"
+_DAY_MS = 86_400_000
+
+
+class Criteria(NamedTuple):
+    """What is swept. ``idle_ms``: what has not been committed for so long, None: whatever its age.
+
+    ``finds_missing``: offsets of topics and partitions that don't exist. ``expiring_ms``: offsets that the brokers
+    remove within so long. ``retention_ms``: after how long they do, None: as a broker says. ``by_records``: the age of
+    an offset is that of the record before it, for those who may not read `__consumer_offsets`.
+    """
+
+    idle_ms: int | None = None
+    finds_missing: bool = False
+    expiring_ms: int | None = None
+    retention_ms: int | None = None
+    by_records: bool = False
+
+
+async def make_sweep(
+    admin: Admin,
+    group_ids: Iterable[str],
+    topics: Topics,
+    criteria: Criteria,
+    now_ms: int,
+    command: tuple[str, ...] = (),
+    *,
+    timeout_ms: int | None = None,
+) -> Made:
+    """The plan of a sweep. Nothing is changed. ``topics.matches`` narrows it to some topics.
+
+    A group without members is idle when none of its offsets was committed for so long, and it had no members either.
+    Of a group with members only topics that nobody in it reads are swept. Raises what keeps all from being looked at.
+    """
+    groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
+    troubles = [Trouble(group_id, None, why) for group_id, why in groups.failed.items()]
+    wanted = {key: chosen(topics, committed) for key, committed in groups.committed.items() if key not in groups.failed}
+    places = dict.fromkeys(tp for some in wanted.values() for tp in some)
+    described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)
+    missing = {tp: why for tp in places if (why := _why_missing(tp, described)) is not None}
+    logs = await look_at_ends(admin, [tp for tp in places if tp not in missing], described, timeout_ms=timeout_ms)
+    times = Times({}, {}, {}, 0)
+    retention_ms = criteria.retention_ms
+    has_commits = any(wanted.values())
+    if has_commits and criteria.by_records and criteria.idle_ms is not None:
+        times = await _times_of_records(admin, groups, logs, timeout_ms)
+    elif has_commits and (criteria.idle_ms is not None or criteria.expiring_ms is not None):
+        times = await commit_times(admin, list(wanted), timeout_ms=timeout_ms)
+    if has_commits and criteria.expiring_ms is not None and retention_ms is None:
+        settings = await admin.broker_settings([RETENTION], timeout_ms=timeout_ms)
+        retention_ms = int(settings[RETENTION]) * 60_000
+    troubles += (Trouble(None, OFFSETS_TOPIC, why) for why in _different(times.failed.values()))
+    sweep = _Sweep(criteria._replace(retention_ms=retention_ms), now_ms, groups, logs, missing, times)
+    plans = [one for key, some in wanted.items() if (one := sweep.plan(key, some)).changes]
+    facts = _facts(plans, logs, missing)
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    plan = Plan(cluster_id, tuple(plans), Kind.SWEEP, now_ms, command, facts)
+    return Made(plan, tuple(troubles), tuple(sweep.remarks))
+
+
+def _why_missing(place: TopicPartition, described: Batch[str, TopicDescription]) -> str | None:
+    failure = described.failed.get(place.topic)
+    if isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
+        return "the topic does not exist"
+    topic = described.done.get(place.topic)
+    if topic is not None and place.partition not in {one.partition for one in topic.partitions}:
+        return "the topic has no such partition"
+    return None
+
+
+def _facts(plans: Iterable[GroupPlan], logs: Logs, missing: Mapping[TopicPartition, str]) -> dict[str, TopicFacts]:
+    facts: dict[str, TopicFacts] = {}
+    for place in (tp for plan in plans for tp in plan.changes):
+        found = logs.facts(place.topic, is_whole=place in missing)
+        if found is not None:
+            if facts.get(place.topic, NO_PARTITIONS).partitions in (0, None):
+                facts[place.topic] = found
+        elif place in missing:
+            facts[place.topic] = NO_PARTITIONS
+    return facts
+
+
+def _different(failures: Iterable[Failure]) -> list[Failure]:
+    return list({str(failure): failure for failure in failures}.values())
+
+
+async def _times_of_records(admin: Admin, groups: Groups, logs: Logs, timeout_ms: int | None) -> Times:
+    """The times of the records that were the last to be read: a commit is never older than that."""
+    positions = {
+        Position(*tp, commit.offset - 1)
+        for committed in groups.committed.values()
+        for tp, commit in committed.items()
+        if tp in logs.oldest and logs.oldest[tp] < commit.offset <= logs.latest[tp]
+    }
+    found = (await admin.record_timestamps(positions, timeout_ms=timeout_ms)).done if positions else {}
+    commits: dict[str, dict[TopicPartition, CommitTime]] = {}
+    for group_id, committed in groups.committed.items():
+        for tp, commit in committed.items():
+            time_ms = found.get(Position(*tp, commit.offset - 1))
+            if time_ms is not None and time_ms >= 0:
+                commits.setdefault(group_id, {})[tp] = CommitTime(commit.offset, time_ms)
+    return Times(commits, {}, {}, 0)
+
+
+class _Sweep:
+    """What becomes of the offsets of each group, and what is to be said."""
+
+    def __init__(
+        self,
+        criteria: Criteria,
+        now_ms: int,
+        groups: Groups,
+        logs: Logs,
+        missing: Mapping[TopicPartition, str],
+        times: Times,
+    ) -> None:
+        self._criteria = criteria
+        self._now_ms = now_ms
+        self._groups = groups
+        self._logs = logs
+        self._missing = missing
+        self._times = times
+        self.remarks: list[str] = []
+
+    def plan(self, group_id: str, places: Iterable[TopicPartition]) -> GroupPlan:
+        committed = self._groups.committed[group_id]
+        group = self._groups.described.get(group_id)
+        idle = self._idle(group_id, committed, group)
+        expiring = self._expiring(group_id, committed, group)
+        is_active = self._groups.state(group_id) not in INACTIVE
+        changes: dict[TopicPartition, Change] = {}
+        for place in sorted(places):
+            before = committed[place]
+            gone = self._missing.get(place) if self._criteria.finds_missing else None
+            why = gone or idle.get(place.topic)
+            if why is not None:
+                changes[place] = self._change(place, before, None, why)
+            elif place in expiring and place in self._logs.oldest:
+                if is_active:
+                    self._leave(group_id, place, expiring[place], "only members can commit while there are some")
+                elif not self._logs.oldest[place] <= before.offset <= self._logs.latest[place]:
+                    self._leave(group_id, place, expiring[place], f"{before.offset} is outside of the log")
+                else:
+                    changes[place] = self._change(place, before, before, f"{expiring[place]}: committed again")
+        return GroupPlan(group_id, changes, (), str(self._groups.state(group_id)))
+
+    def _leave(self, group_id: str, place: TopicPartition, what: str, why: str) -> None:
+        self.remarks.append(f"{group_id} {place} {what}, and is not committed again: {why}")
+
+    def _change(
+        self, place: TopicPartition, before: OffsetAndMetadata, after: OffsetAndMetadata | None, why: str
+    ) -> Change:
+        return Change(before, after, self._logs.oldest.get(place), self._logs.latest.get(place), why=why)
+
+    def _known(self, group_id: str, committed: Committed) -> dict[TopicPartition, CommitTime]:
+        """Times of what is committed now; a commit that came in between is left out."""
+        times = self._times.commits.get(group_id, {})
+        return {tp: one for tp, one in times.items() if tp in committed and committed[tp].offset == one.offset}
+
+    def _idle(self, group_id: str, committed: Committed, group: ConsumerGroupDescription | None) -> dict[str, str]:
+        """The topics of a group that are idle, with what is known of it."""
+        if self._criteria.idle_ms is None or self._times.failure(group_id) is not None or not committed:
+            return {}
+        known = self._known(group_id, committed)
+        limit_ms = self._now_ms - self._criteria.idle_ms
+        is_exact = not self._criteria.by_records
+        if self._groups.state(group_id) in INACTIVE:
+            parts = {topic: list(committed) for topic in dict.fromkeys(tp.topic for tp in committed)}
+        else:
+            reads = read_topics(group)
+            if reads is None:
+                return {}
+            topics = dict.fromkeys(tp.topic for tp in committed if tp.topic not in reads)
+            parts = {topic: [tp for tp in committed if tp.topic == topic] for topic in topics}
+        idle: dict[str, str] = {}
+        has_unknown = False
+        for topic, places in parts.items():
+            times = [known[tp].time_ms for tp in places if tp in known]
+            if not times or (is_exact and len(times) < len(places)):
+                has_unknown = True
+                continue
+            last_ms = max(times)
+            if last_ms <= limit_ms and self._times.empty_ms.get(group_id, last_ms) <= limit_ms:
+                days = (self._now_ms - last_ms) // _DAY_MS
+                what = "last commit" if is_exact else "the last record read is of"
+                idle[topic] = f"{what} {utc_text(last_ms)}, {days} days ago"
+        if has_unknown:
+            self.remarks.append(f"{group_id}: it is not known how old all of its offsets are; those are left alone")
+        return idle
+
+    def _expiring(
+        self, group_id: str, committed: Committed, group: ConsumerGroupDescription | None
+    ) -> dict[TopicPartition, str]:
+        """The partitions whose offsets the brokers remove soon: with the rules of their own expiration (GO-71)."""
+        criteria = self._criteria
+        if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:
+            return {}
+        reads: frozenset[str] | None = frozenset()
+        if group is not None and group.group_state not in INACTIVE:
+            is_settled = group.group_type is GroupType.CONSUMER or group.group_state is GroupState.STABLE
+            reads = read_topics(group) if is_settled else None
+        if reads is None:
+            return {}
+        expiring = {}
+        for place, commit in self._known(group_id, committed).items():
+            from_ms = self._times.empty_ms.get(group_id, commit.time_ms)
+            at_ms = commit.expires_ms if commit.expires_ms is not None else from_ms + criteria.retention_ms
+            if place.topic not in reads and at_ms <= self._now_ms + criteria.expiring_ms:
+                expiring[place] = f"expires {utc_text(at_ms)}"
+        return expiring

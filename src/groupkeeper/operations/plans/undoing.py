@@ -1,0 +1,64 @@
+"""The plan that takes a change of the journal back."""
+
+from __future__ import annotations
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.plans.guard import Verdict, judge, refuse_other_cluster
+from groupkeeper.operations.plans.journal import Recorded
+from groupkeeper.operations.plans.making import Otherwise
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, is_same
+from groupkeeper.operations.plans.world import look_at_groups, look_at_logs
+
+
+async def make_undo(
+    admin: Admin,
+    recorded: Recorded,
+    command: tuple[str, ...],
+    made_ms: int,
+    *,
+    if_out_of_range: Otherwise = Otherwise.FAIL,
+    timeout_ms: int | None = None,
+) -> tuple[Plan, Verdict]:
+    """The plan that restores what was committed before a change, and deletes what didn't exist; and how it fits now.
+
+    Its ``before`` is what the change committed, so that it is stale where somebody has committed since. Places that
+    the brokers refused to change are left out. ``if_out_of_range``: what of offsets that the log doesn't hold any more,
+    FAIL to leave them to the guard. Raises WrongCluster.
+    """
+    refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
+    group_ids = list(recorded.groups)
+    groups = await look_at_groups(admin, group_ids, timeout_ms=timeout_ms)
+    partitions = dict.fromkeys(tp for pairs in recorded.groups.values() for tp in pairs)
+    logs = await look_at_logs(admin, partitions, timeout_ms=timeout_ms)
+    plans = []
+    for group_id, pairs in recorded.groups.items():
+        changes: dict[TopicPartition, Change] = {}
+        was_refused = (group_id, None, None) in refused
+        for tp, (before, after) in pairs.items():
+            is_as_before = is_same(groups.committed.get(group_id, {}).get(tp), before)
+            if before == after or (is_as_before and (was_refused or (group_id, *tp) in refused)):
+                continue
+            change = Change(
+                after, before, logs.oldest.get(tp), logs.latest.get(tp), why="as before " + recorded.head.id
+            )
+            fitting = _fitted(change, if_out_of_range)
+            if fitting is not None:
+                changes[tp] = fitting
+        if changes:
+            plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
+    plan = Plan(recorded.head.cluster_id, tuple(plans), Kind.UNDO, made_ms, command, {}, recorded.head.id)
+    await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
+    return plan, judge(plan, groups, logs)
+
+
+def _fitted(change: Change, policy: Otherwise) -> Change | None:
+    """The change, to an offset that the log holds if it is to be so; None: it is left out."""
+    if change.after is None or change.oldest is None or change.latest is None or policy is Otherwise.FAIL:
+        return change
+    nearer = min(max(change.after.offset, change.oldest), change.latest)
+    if nearer == change.after.offset:
+        return change
+    if policy is Otherwise.SKIP:
+        return None
+    return change._replace(after=change.after._replace(offset=nearer, leader_epoch=None))

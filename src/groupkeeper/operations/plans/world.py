@@ -1,0 +1,160 @@
+"""How things are now: what plans are made from, and what they are compared with before they are applied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    ListedOffset,
+    OffsetAndMetadata,
+    OffsetSpec,
+    Position,
+    TopicDescription,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.describe import unreachable
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans.model import TopicFacts
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+MOST_TIMES = 1000
+"""Records that are read for their timestamps: each costs the broker a read of its log."""
+
+_WRITABLE = range(253_402_300_800_000)
+"""Timestamps that can be written as dates: from 1970 to the year 9999."""
+
+
+class Groups(NamedTuple):
+    """``described`` has groups that exist; ``committed`` every group that could be asked; ``failed`` the others."""
+
+    described: dict[str, ConsumerGroupDescription]
+    committed: dict[str, Committed]
+    failed: dict[str, Failure]
+
+    def state(self, group_id: str) -> GroupState:
+        """The state; a group that doesn't exist is Dead."""
+        group = self.described.get(group_id)
+        return GroupState.DEAD if group is None else group.group_state
+
+    def refuse_active(self, group_id: str) -> None:
+        """Raise GroupIsActive, naming the members."""
+        if self.state(group_id) not in INACTIVE:
+            group = self.described[group_id]
+            raise GroupIsActive(group_id, group.group_state, group.members)
+
+
+class Logs(NamedTuple):
+    """Log starts and ends. ``failed``: the partitions of which they aren't known, with the reason."""
+
+    topics: Batch[str, TopicDescription]
+    oldest: dict[TopicPartition, int]
+    latest: dict[TopicPartition, int]
+    failed: dict[TopicPartition, Failure]
+
+    def facts(self, topic: str, *, is_whole: bool) -> TopicFacts | None:
+        """What a plan remembers of a topic, None when it cannot be described."""
+        described = self.topics.done.get(topic)
+        if described is None:
+            return None
+        topic_id = None if described.topic_id is None else described.topic_id.hex()
+        return TopicFacts(topic_id, len(described.partitions) if is_whole else None)
+
+    def existing(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic, none when it cannot be described."""
+        described = self.topics.done.get(topic)
+        return [] if described is None else [TopicPartition(topic, one.partition) for one in described.partitions]
+
+
+def read_topics(group: ConsumerGroupDescription | None) -> frozenset[str] | None:
+    """The topics that members of a group read or mean to, None when one of them doesn't say."""
+    topics: set[str] = set()
+    for member in () if group is None else group.members:
+        if member.subscribed_topics is None or member.subscribed_topic_regex:
+            return None
+        topics.update(member.subscribed_topics)
+        topics.update(place.topic for place in (*member.assignment, *(member.target_assignment or ())))
+    return frozenset(topics)
+
+
+async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Groups:
+    """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure."""
+    if not group_ids:
+        return Groups({}, {}, {})
+    described, offsets = await asyncio.gather(
+        admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms),
+        admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms),
+    )
+    failed = {group_id: why for group_id, why in described.failed.items() if not isinstance(why, GroupIdNotFound)}
+    failed |= offsets.failed
+    committed: dict[str, Committed] = {}
+    for group_id, batch in offsets.done.items():
+        committed[group_id] = {tp: offset for tp, offset in batch.done.items() if offset is not None}
+        for failure in batch.failed.values():
+            failed[group_id] = failure
+    return Groups(described.done, committed, failed)
+
+
+async def look_at_logs(
+    admin: Admin, partitions: Iterable[TopicPartition], topics: Iterable[str] = (), *, timeout_ms: int | None = None
+) -> Logs:
+    """Log starts and ends of partitions, and descriptions of their topics and of others."""
+    wanted = list(dict.fromkeys(partitions))
+    names = dict.fromkeys(partition.topic for partition in wanted) | dict.fromkeys(topics)
+    described = await describe_topics(admin, names, timeout_ms=timeout_ms)
+    return await look_at_ends(admin, wanted, described, timeout_ms=timeout_ms)
+
+
+async def look_at_ends(
+    admin: Admin,
+    partitions: Collection[TopicPartition],
+    topics: Batch[str, TopicDescription],
+    *,
+    timeout_ms: int | None = None,
+) -> Logs:
+    """Log starts and ends of partitions whose topics are described already."""
+    failed = dict(unreachable(partitions, topics))
+    asked = [partition for partition in partitions if partition not in failed]
+    oldest, latest = await asyncio.gather(
+        listed(admin, asked, OffsetSpec.earliest(), timeout_ms=timeout_ms),
+        listed(admin, asked, OffsetSpec.latest(), timeout_ms=timeout_ms),
+    )
+    failed |= oldest.failed | latest.failed
+    return Logs(
+        topics,
+        {tp: answer.offset for tp, answer in oldest.done.items() if tp not in failed},
+        {tp: answer.offset for tp, answer in latest.done.items() if tp not in failed},
+        failed,
+    )
+
+
+async def listed(
+    admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, timeout_ms: int | None = None
+) -> Batch[TopicPartition, ListedOffset]:
+    """One kind of offset of partitions; none of none."""
+    specs = dict.fromkeys(partitions, spec)
+    return await admin.list_offsets(specs, timeout_ms=timeout_ms) if specs else Batch()
+
+
+async def record_times(
+    admin: Admin, positions: Collection[Position], *, timeout_ms: int | None = None
+) -> dict[Position, int]:
+    """Timestamps of records, those that can be had: without them a plan is still right."""
+    if not positions:
+        return {}
+    try:
+        found = await admin.record_timestamps(positions, timeout_ms=timeout_ms)
+    except (KafkaError, ClientError):
+        return {}
+    return {place: time_ms for place, time_ms in found.done.items() if time_ms is not None and time_ms in _WRITABLE}

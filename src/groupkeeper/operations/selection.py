@@ -1,0 +1,120 @@
+"""Which groups and topics are meant: by name, by glob (``orders-*``) or by regular expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, GroupType, Node
+
+CONSUMER_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
+CONSUMER_PROTOCOLS = ("", "consumer")
+SHARE_PROTOCOL = "share"
+STREAMS_PROTOCOL = "streams"
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+class BadPattern(ValueError):
+    """The text is no regular expression, or no glob."""
+
+
+class Names:
+    """Names as they were typed. One with ``*``, ``?`` or ``[`` is a glob: ``[*]`` stands for the character itself.
+
+    With ``regex`` each is a regular expression instead, for the whole name. Nothing typed means every name.
+
+    Attributes:
+        exact: those that name one thing, in the order typed.
+        patterns: the others.
+    """
+
+    def __init__(self, texts: Iterable[str], *, regex: bool = False) -> None:
+        """Raises BadPattern."""
+        typed = list(dict.fromkeys(texts))
+        self.exact = tuple(text for text in typed if not regex and not _GLOB.search(text))
+        self.patterns = tuple(text for text in typed if text not in self.exact)
+        self._exact = frozenset(self.exact)
+        self._compiled = [(text, _compiled(text, regex)) for text in self.patterns]
+
+    def __bool__(self) -> bool:
+        return bool(self.exact or self.patterns)
+
+    def matches(self, name: str) -> bool:
+        """Whether the name is meant."""
+        if not self:
+            return True
+        return name in self._exact or any(pattern.fullmatch(name) for _, pattern in self._compiled)
+
+    def without_match(self, names: Iterable[str]) -> list[str]:
+        """The patterns that none of the names matches."""
+        known = list(names) if self._compiled else []
+        return [text for text, pattern in self._compiled if not any(map(pattern.fullmatch, known))]
+
+
+def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
+    if not is_regex:
+        import fnmatch
+
+        text = fnmatch.translate(text)
+    try:
+        return re.compile(text, re.DOTALL)
+    except re.error as problem:
+        raise BadPattern(f"{text!r} is no regular expression: {problem}") from None
+
+
+class Selection(NamedTuple):
+    """The groups that are meant, by id, and what is in the way of knowing them all.
+
+    ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group.
+    """
+
+    group_ids: Sequence[str]
+    failed: dict[Node, Failure]
+    unmatched: Sequence[str] = ()
+
+
+async def list_selected(
+    admin: Admin,
+    names: Names,
+    states: Sequence[GroupState] = (),
+    types: Sequence[GroupType] = (),
+    *,
+    with_share: bool = False,
+    with_streams: bool = False,
+) -> tuple[list[GroupListing], Selection]:
+    """The consumer groups that the cluster lists and that are meant, by id; ``with_share``: share groups beside them,
+    ``with_streams``: and streams groups.
+
+    ``types`` says it more exactly.
+    """
+    if not types and not with_share:
+        types = CONSUMER_TYPES
+    # Without types the brokers tell them all, also those that are too old to have types.
+    protocol_types = [*CONSUMER_PROTOCOLS, SHARE_PROTOCOL, *([STREAMS_PROTOCOL] if with_streams else [])]
+    listings = await admin.list_groups(states=states, types=types, protocol_types=protocol_types)
+    found = sorted(listings.groups.values(), key=itemgetter(0))
+    if names:
+        found = [group for group in found if names.matches(group.group_id)]
+    unmatched = names.without_match(group.group_id for group in found)
+    return found, Selection([group.group_id for group in found], listings.failed, unmatched)
+
+
+async def select_groups(
+    admin: Admin,
+    names: Names,
+    states: Sequence[GroupState] = (),
+    types: Sequence[GroupType] = (),
+    *,
+    with_share: bool = False,
+) -> Selection:
+    """The groups that are meant. Those named exactly are there whether they exist or not, unless there is a filter."""
+    if not names.patterns and names and not states and not types:
+        return Selection(sorted(names.exact), {})
+    _, selection = await list_selected(admin, names, states, types, with_share=with_share)
+    if states or types or not names.exact:
+        return selection
+    return selection._replace(group_ids=sorted({*selection.group_ids, *names.exact}))

@@ -1,0 +1,178 @@
+"""Changes of share groups' start offsets: journalled, and taken back by the same plans as those of consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupType,
+    MemberDescription,
+    OffsetAndMetadata,
+    SharePartitionOffset,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
+from groupkeeper.operations.plans.recording import Begun, Recorder, cluster_id_of, judged
+from groupkeeper.protocol.errors import KafkaError
+
+SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
+
+Outcome = Batch[TopicPartition, None]
+Offsets = Batch[TopicPartition, OffsetAndMetadata | None]
+
+
+class OnlyWholeTopics(OperationRefused):
+    """Brokers forget a share group's offsets by topics, and some of this one's stay."""
+
+
+class ShareAdmin(Admin):
+    """An Admin to which share groups look like consumer groups, and their start offsets like commits."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._cluster = admin._cluster
+
+    async def describe_consumer_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, ConsumerGroupDescription]:
+        described = await self.describe_share_groups(group_ids, timeout_ms=timeout_ms)
+        groups = {
+            key: ConsumerGroupDescription(
+                key,
+                GroupType.SHARE,
+                group.group_state,
+                False,
+                group.partition_assignor,
+                tuple(MemberDescription(one.member_id, None, one.client_id, one.client_host) for one in group.members),
+                group.coordinator,
+            )
+            for key, group in described.done.items()
+        }
+        return Batch(groups, described.failed)
+
+    async def list_consumer_group_offsets(
+        self,
+        groups: Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Offsets]:
+        listed = await self.list_share_group_offsets(groups, timeout_ms=timeout_ms)
+        offsets = {
+            key: Batch({tp: _as_commit(one) for tp, one in batch.done.items()}, batch.failed)
+            for key, batch in listed.done.items()
+        }
+        return Batch(offsets, listed.failed)
+
+    async def alter_offsets_of_groups(
+        self,
+        offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
+        *,
+        tell: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Outcome]:
+        outcome: Batch[str, Outcome] = Batch()
+        for group_id, some in offsets.items():
+            starts = {tp: commit.offset for tp, commit in some.items()}
+            try:
+                outcome.done[group_id] = await self.alter_share_group_offsets(group_id, starts, timeout_ms=timeout_ms)
+            except (KafkaError, ClientError) as failure:
+                outcome.failed[group_id] = failure
+            if tell is not None:
+                tell()
+        return outcome
+
+    async def delete_offsets_of_groups(
+        self,
+        partitions: Mapping[str, Iterable[TopicPartition]],
+        *,
+        tell: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, Outcome]:
+        outcome: Batch[str, Outcome] = Batch()
+        for group_id, some in partitions.items():
+            try:
+                outcome.done[group_id] = await self._forget(group_id, list(some), timeout_ms)
+            except (KafkaError, ClientError) as failure:
+                outcome.failed[group_id] = failure
+            if tell is not None:
+                tell()
+        return outcome
+
+    async def _forget(self, group_id: str, places: list[TopicPartition], timeout_ms: int | None) -> Outcome:
+        known = (await self.list_share_group_offsets({group_id: None}, timeout_ms=timeout_ms)).result(group_id).done
+        kept = {tp.topic for tp, one in known.items() if one is not None and tp not in places}
+        failure = OnlyWholeTopics("brokers forget a share group's offsets of whole topics only, and others of it stay")
+        failed: dict[TopicPartition, Failure] = {tp: failure for tp in places if tp.topic in kept}
+        topics = dict.fromkeys(tp.topic for tp in places if tp.topic not in kept)
+        if topics:
+            batch = await self.delete_share_group_offsets(group_id, topics, timeout_ms=timeout_ms)
+            failed |= {tp: batch.failed[tp.topic] for tp in places if tp.topic in batch.failed}
+        return Batch({tp: None for tp in places if tp not in failed}, failed)
+
+
+def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:
+    return None if one is None else OffsetAndMetadata(one.start_offset)
+
+
+class ShareChange:
+    """One change of share groups by a tool that sends it itself. ``recorder`` None: nothing is written down."""
+
+    def __init__(self, admin: Admin, recorder: Recorder | None, kind: Kind, timeout_ms: int | None) -> None:
+        self._admin = admin
+        self._recorder = recorder
+        self._kind = kind
+        self._timeout_ms = timeout_ms
+        self._begun: Begun | None = None
+        self._places: dict[str, list[TopicPartition]] = {}
+
+    async def begin(
+        self, after: Mapping[str, Mapping[TopicPartition, int]], topics: Iterable[str] | None = None
+    ) -> None:
+        """Write down what is about to be done. Offsets that aren't in ``after`` are deleted: all of the groups, or
+        those of ``topics``. Does nothing where nothing changes, or nobody may know what is there."""
+        if self._recorder is None:
+            return
+        chosen = None if topics is None else frozenset(topics)
+        try:
+            found = await self._admin.list_share_group_offsets(dict.fromkeys(after), timeout_ms=self._timeout_ms)
+        except (KafkaError, ClientError) as failure:
+            found = Batch({}, dict.fromkeys(after, failure))
+        plans = []
+        for group_id, wanted in after.items():
+            known = found.done[group_id].done if group_id in found.done else {}
+            changes = {
+                tp: Change(_as_commit(known.get(tp)), OffsetAndMetadata(offset)) for tp, offset in wanted.items()
+            }
+            if not wanted:
+                gone = {tp: one for tp, one in known.items() if one and (chosen is None or tp.topic in chosen)}
+                changes = {tp: Change(_as_commit(one), None) for tp, one in gone.items()}
+            if changes:
+                plans.append(GroupPlan(group_id, changes))
+                self._places[group_id] = list(changes)
+        if plans:
+            cluster_id = await cluster_id_of(self._admin, timeout_ms=self._timeout_ms)
+            self._begun = self._recorder.begin(Plan(cluster_id, tuple(plans), self._kind))
+
+    def end(
+        self,
+        failed: Mapping[str, Failure],
+        places: Mapping[TopicPartition, Failure] = {},
+        topics: Mapping[str, Failure] = {},
+    ) -> None:
+        """Write down what became of it: groups that failed as a whole, partitions or topics that did."""
+        if self._recorder is None or self._begun is None:
+            return
+        outcome: Batch[str, Outcome] = Batch()
+        for group_id, some in self._places.items():
+            if group_id in failed:
+                outcome.failed[group_id] = failed[group_id]
+                continue
+            lost = {tp: why for tp in some if (why := places.get(tp) or topics.get(tp.topic)) is not None}
+            outcome.done[group_id] = Batch({tp: None for tp in some if tp not in lost}, lost)
+        self._recorder.end(self._begun, *judged(outcome))

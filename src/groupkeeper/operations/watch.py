@@ -1,0 +1,177 @@
+"""Following groups: what changes in them from one look to the next, as a rebalance or a migration goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    MemberDescription,
+    ShareGroupDescription,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.selection import Names, list_selected
+from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+
+Partitions: TypeAlias = tuple[TopicPartition, ...]
+
+
+class What(StrEnum):
+    """What changed. The first three and ``problem`` are of the group, the epochs too; the others of a member."""
+
+    TYPE = "type"
+    STATE = "state"
+    ASSIGNOR = "assignor"
+    GROUP_EPOCH = "group_epoch"
+    TARGET_EPOCH = "target_epoch"
+    JOINED = "member_joined"
+    LEFT = "member_left"
+    MEMBER_EPOCH = "member_epoch"
+    UPGRADED = "upgraded"
+    TARGET_ASSIGNMENT = "target_assignment"
+    ASSIGNMENT = "assignment"
+    PROBLEM = "problem"
+
+
+class Change(NamedTuple):
+    """One thing that is other than before; None is what wasn't there, or isn't any more.
+
+    ``member`` is the member concerned, as it is now or was last. Of a problem, ``after`` is its text.
+    """
+
+    group_id: str
+    what: What
+    before: str | int | bool | Partitions | None
+    after: str | int | bool | Partitions | None
+    member: MemberDescription | None = None
+
+
+Description: TypeAlias = ConsumerGroupDescription | ShareGroupDescription
+
+Seen: TypeAlias = Description | Failure | None
+"""A group as a look found it: described, not to be described, or not there."""
+
+
+async def follow(
+    admin: Admin, names: Names, *, interval_s: float, timeout_ms: int | None = None
+) -> AsyncIterator[list[Change]]:
+    """What each look found to have changed, without end: first everything that there is, later often nothing.
+
+    Groups that are named exactly are waited for. What fails is a change too, and the next look tries again. Looks begin
+    ``interval_s`` after the one before ended. Raises what the very first look meets as a whole.
+    """
+    # Groups as they were last described: one that can't be now may still be so.
+    groups: dict[str, Description | None] = {}
+    problems: dict[str, str | None] = {}
+    seen = await look(admin, names, timeout_ms=timeout_ms)
+    while True:
+        found: list[Change] = []
+        # What was there and is not listed any more is gone.
+        for group_id in sorted(seen.keys() | groups.keys()):
+            now = seen.get(group_id)
+            problem = None
+            if isinstance(now, KafkaError | ClientError):
+                problem, now = str(now), groups.get(group_id)
+            if problems.get(group_id) != problem:
+                found.append(Change(group_id, What.PROBLEM, problems.get(group_id), problem))
+                problems[group_id] = problem
+            found += changes(group_id, groups.get(group_id), now)
+            groups[group_id] = now
+        yield found
+        await asyncio.sleep(interval_s)
+        try:
+            seen = await look(admin, names, timeout_ms=timeout_ms)
+        except (KafkaError, ClientError) as failure:
+            seen = dict.fromkeys(groups, failure)
+
+
+async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> Mapping[str, Seen]:
+    """The groups that are meant, as they are now."""
+    group_ids = set(names.exact)
+    if names.patterns or not names:
+        listed, selection = await list_selected(admin, names, with_share=True)
+        for failure in selection.failed.values():
+            raise failure
+        group_ids.update(group.group_id for group in listed)
+    described = await admin.describe_consumer_groups(sorted(group_ids), timeout_ms=timeout_ms)
+    seen: dict[str, Seen] = {}
+    for group_id, group in described.done.items():
+        seen[group_id] = None if group.group_state is GroupState.DEAD else group
+    shares = await share_groups_among(admin, described.failed, timeout_ms=timeout_ms)
+    for group_id, failed in (described.failed | shares.failed).items():
+        seen[group_id] = None if isinstance(failed, GroupIdNotFound) else failed
+    return seen | shares.done
+
+
+def changes(group_id: str, before: Description | None, after: Description | None) -> Iterator[Change]:
+    """What is other in a group; None is a group that is not there. Members are in the order of their ids."""
+    for what, old, new in _facts(before, after):
+        if old != new:
+            yield Change(group_id, what, old, new)
+    gone, here = _members(before), _members(after)
+    for member_id in sorted(gone.keys() - here.keys()):
+        left = gone[member_id]
+        yield Change(group_id, What.LEFT, tuple(sorted(left.assignment)), None, left)
+    for member_id in sorted(here):
+        yield from _member_changes(group_id, gone.get(member_id), here[member_id])
+
+
+def _members(group: Description | None) -> dict[str, MemberDescription]:
+    """Members by their ids; those of share groups have what those of other groups have, less what they can't have."""
+    if group is None:
+        return {}
+    if isinstance(group, ConsumerGroupDescription):
+        return {member.member_id: member for member in group.members}
+    return {
+        one.member_id: MemberDescription(
+            one.member_id, None, one.client_id, one.client_host, one.assignment, member_epoch=one.member_epoch
+        )
+        for one in group.members
+    }
+
+
+def _facts(
+    before: Description | None, after: Description | None
+) -> Iterator[tuple[What, str | int | None, str | int | None]]:
+    old, new = _group_facts(before), _group_facts(after)
+    for what in (What.TYPE, What.STATE, What.ASSIGNOR, What.GROUP_EPOCH, What.TARGET_EPOCH):
+        yield what, old.get(what), new.get(what)
+
+
+def _group_facts(group: Description | None) -> dict[What, str | int | None]:
+    if group is None:
+        return {}
+    return {
+        What.TYPE: group.group_type.value,
+        What.STATE: group.group_state.value,
+        What.ASSIGNOR: group.partition_assignor or None,
+        What.GROUP_EPOCH: group.group_epoch,
+        What.TARGET_EPOCH: group.target_assignment_epoch,
+    }
+
+
+def _member_changes(group_id: str, before: MemberDescription | None, after: MemberDescription) -> Iterator[Change]:
+    if before is None:
+        yield Change(group_id, What.JOINED, None, tuple(sorted(after.assignment)), after)
+        before = after._replace(member_epoch=None, upgraded=None, target_assignment=None)
+    pairs: tuple[tuple[What, int | bool | Partitions | None, int | bool | Partitions | None], ...] = (
+        (What.MEMBER_EPOCH, before.member_epoch, after.member_epoch),
+        (What.UPGRADED, before.upgraded, after.upgraded),
+        (What.TARGET_ASSIGNMENT, _sorted(before.target_assignment), _sorted(after.target_assignment)),
+        (What.ASSIGNMENT, _sorted(before.assignment), _sorted(after.assignment)),
+    )
+    for what, old, new in pairs:
+        if old != new:
+            yield Change(group_id, what, old, new, after)
+
+
+def _sorted(partitions: Partitions | None) -> Partitions | None:
+    return None if partitions is None else tuple(sorted(partitions))

@@ -1,0 +1,257 @@
+"""The journal: what is written is read, nothing is lost by crashes or by several writers, and no secret is kept."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.client.admin.types import Batch, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.journal import (
+    Head,
+    Journal,
+    JournalUnreadable,
+    JournalUnwritable,
+    Lost,
+    Pair,
+    Result,
+    default_path,
+)
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
+from groupkeeper.operations.plans.recording import Recorder, judged, without_secrets
+from groupkeeper.protocol.errors import UnknownMemberId
+
+HEAD = Head(
+    "20261121T093416-4f2a", 1_700_000_000_123, "cluster", "reset", "anna", "desk", ("groupkeeper", "apply", "p")
+)
+PLACE = TopicPartition("orders", 0)
+PAIRS: dict[TopicPartition, Pair] = {
+    PLACE: (OffsetAndMetadata(5, 3, "note ☃"), OffsetAndMetadata(0)),
+    TopicPartition("orders", 1): (None, OffsetAndMetadata(7)),
+    TopicPartition("orders", 2): (OffsetAndMetadata(1), None),
+}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "deep" / "journal.jsonl")
+
+
+def test_what_is_written_is_read(journal: Journal) -> None:
+    lost = Lost("g", "orders", 0, "UNKNOWN_MEMBER_ID", "no")
+    journal.begin(HEAD, [("g", PAIRS), ("h", {})])
+    journal.end(HEAD.id, 5, 2, Result.PARTLY, [lost])
+    recorded = journal.load(HEAD.id)
+    assert recorded is not None
+    assert (recorded.head, recorded.groups) == (HEAD, {"g": PAIRS, "h": {}})
+    assert (recorded.result, recorded.lost) == (Result.PARTLY, (lost,))
+    (summary,), broken = journal.summaries()
+    assert (summary.head, summary.group_count, summary.partition_count, summary.groups) == (HEAD, 2, 3, ("g", "h"))
+    assert broken == 0
+
+
+def test_each_line_tells_everything(journal: Journal) -> None:
+    journal.begin(HEAD, [("g", PAIRS)])
+    (line,) = map(json.loads, journal.path.read_text().splitlines())
+    assert (line["cluster_id"], line["group"], line["user"], line["host"]) == ("cluster", "g", "anna", "desk")
+    assert (line["time"], line["command"]) == ("2023-11-14T22:13:20.123Z", ["groupkeeper", "apply", "p"])
+    assert line["offsets"][0] == ["orders", 0, [5, 3, "note ☃"], [0, None, ""]]
+
+
+def test_only_the_owner_may_read_it(journal: Journal) -> None:
+    journal.begin(HEAD, [("g", PAIRS)])
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
+
+
+def test_no_journal_is_an_empty_one(journal: Journal) -> None:
+    assert journal.summaries() == ([], 0)
+    assert journal.load("x") is None
+
+
+@pytest.mark.parametrize("kept", [1, 40, -2, -1])
+def test_a_writer_killed_within_a_line_spoils_only_that_line(journal: Journal, kept: int) -> None:
+    journal.begin(HEAD, [("g", PAIRS)])
+    whole = journal.path.read_bytes()
+    journal.path.write_bytes(whole + whole[:kept])
+    other = HEAD._replace(id="later")
+    journal.begin(other, [("h", PAIRS)])
+    journal.end("later", 5, 1, Result.APPLIED)
+    summaries, broken = journal.summaries()
+    assert [(one.head.id, one.result) for one in summaries] == [
+        (HEAD.id, Result.UNFINISHED),
+        ("later", Result.APPLIED),
+    ]
+    assert broken == (0 if kept == -1 else 1)
+
+
+def test_lines_of_later_versions_and_of_others_are_passed_over(journal: Journal) -> None:
+    journal.begin(HEAD, [("g", PAIRS)])
+    with journal.path.open("a") as file:
+        file.write('{"v": 2, "event": "change"}\nnot JSON\n[]\n{"v": 1, "event": "outcome", "id": "x"}\n')
+    summaries, broken = journal.summaries()
+    assert ([one.head.id for one in summaries], broken) == ([HEAD.id], 4)
+
+
+def test_a_change_lasts_until_all_its_groups_have_an_outcome(journal: Journal) -> None:
+    found = []
+    for group_id, result in (("g", Result.APPLIED), ("h", Result.APPLIED), ("i", Result.REFUSED)):
+        journal.begin(HEAD, [(group_id, PAIRS)])
+        found.append(journal.summaries()[0][0].result)
+        journal.end(HEAD.id, 5, 1, result)
+        found.append(journal.summaries()[0][0].result)
+    unfinished = Result.UNFINISHED
+    assert found == [unfinished, Result.APPLIED, unfinished, Result.APPLIED, unfinished, Result.PARTLY]
+
+
+def test_what_was_undone_is_known(journal: Journal) -> None:
+    undo = HEAD._replace(id="undo", kind="undo", undoes=HEAD.id)
+    journal.begin(HEAD, [("g", PAIRS)])
+    journal.begin(undo, [("g", PAIRS)])
+    assert journal.summaries()[0][0].undone_by is None
+    journal.end("undo", 5, 1, Result.APPLIED)
+    assert journal.summaries()[0][0].undone_by == "undo"
+
+
+def test_changes_of_one_group(journal: Journal) -> None:
+    journal.begin(HEAD, [("g", PAIRS), ("h", PAIRS)])
+    journal.begin(HEAD._replace(id="other"), [("h", PAIRS)])
+    assert [one.head.id for one in journal.summaries("g")[0]] == [HEAD.id]
+    assert len(journal.summaries("h")[0]) == 2
+    assert journal.summaries("i")[0] == []
+
+
+def _write(path: str, name: str, count: int) -> None:
+    journal = Journal(Path(path))
+    for number in range(count):
+        head = HEAD._replace(id=f"{name}-{number}")
+        journal.begin(head, [(f"group-{group}", PAIRS) for group in range(50)])
+        journal.end(head.id, 5, 50, Result.APPLIED)
+
+
+def test_several_writers_at_once(journal: Journal) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    writers = [spawn.Process(target=_write, args=(str(journal.path), name, 20)) for name in "abc"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(50)
+        assert writer.exitcode == 0
+    summaries, broken = journal.summaries()
+    assert (len(summaries), broken) == (60, 0)
+    assert {(one.group_count, one.result) for one in summaries} == {(50, Result.APPLIED)}
+
+
+# A program that writes what it is about to do, says so, and is killed before it has done it.
+CRASH = """
+import sys, time
+from pathlib import Path
+from tests.unit.operations.test_journal import HEAD, PAIRS, Journal
+Journal(Path(sys.argv[1])).begin(HEAD, [("g", PAIRS)])
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_was_written_survives_a_kill(journal: Journal) -> None:
+    root = Path(__file__).resolve().parents[3]
+    child = subprocess.Popen([sys.executable, "-c", CRASH, str(journal.path)], stdout=subprocess.PIPE, cwd=root)
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline() == b"written\n"
+        child.kill()
+        child.wait()
+    recorded = journal.load(HEAD.id)
+    assert recorded is not None
+    assert (recorded.result, recorded.groups) == (Result.UNFINISHED, {"g": PAIRS})
+
+
+def test_what_cannot_be_written_or_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalUnwritable, match="file/journal"):
+        Journal(tmp_path / "file" / "journal").begin(HEAD, [("g", PAIRS)])
+    with pytest.raises(JournalUnreadable, match=str(tmp_path)):
+        Journal(tmp_path).summaries()
+
+
+def test_a_recorder_goes_on_without_a_journal_or_stops(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    nowhere = Journal(tmp_path / "file" / "journal")
+    plan = Plan("cluster", (GroupPlan("g", {PLACE: Change(None, OffsetAndMetadata(1))}),))
+    told: list[str] = []
+    lenient = Recorder(nowhere, ["tool"], told.append)
+    assert (lenient.begin(plan), lenient.begin(plan), len(told)) == (None, None, 1)
+    lenient.end(None, Result.APPLIED)
+    with pytest.raises(JournalUnwritable):
+        Recorder(nowhere, ["tool"], None).begin(plan)
+
+
+def test_an_outcome_that_cannot_be_written_is_no_failure_of_the_change(journal: Journal) -> None:
+    plan = Plan("cluster", (GroupPlan("g", {PLACE: Change(None, OffsetAndMetadata(1))}),))
+    recorder = Recorder(journal, ["tool"], None)
+    begun = recorder.begin(plan)
+    journal.path.unlink()
+    journal.path.mkdir()
+    recorder.end(begun, Result.APPLIED)
+    assert str(journal.path) in recorder.failure
+
+
+def test_how_outcomes_are_judged() -> None:
+    failure = UnknownMemberId()
+    done, refused = Batch[TopicPartition, None]({PLACE: None}), Batch[TopicPartition, None]({}, {PLACE: failure})
+    assert judged(Batch({"g": done})) == (Result.APPLIED, [])
+    assert judged(Batch({"g": done, "h": refused}))[0] is Result.PARTLY
+    result, lost = judged(Batch({"g": refused}, {"h": failure}))
+    assert result is Result.REFUSED
+    assert [(one.group_id, one.topic, one.error) for one in lost] == [
+        ("h", None, "UNKNOWN_MEMBER_ID"),
+        ("g", "orders", "UNKNOWN_MEMBER_ID"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (["--group", "g", "--command-config", "my.properties"], ["--group", "g", "--command-config", "my.properties"]),
+        (["--password", "hush", "--group", "g"], ["--password", "***", "--group", "g"]),
+        (["--password=hush"], ["--password=***"]),
+        (["--property", "sasl.jaas.config=x y z"], ["--property", "sasl.jaas.config=***"]),
+        (["--property=ssl.keystore.password=hush"], ["--property=***"]),
+        (["ssl.key.password=hush=hush"], ["ssl.key.password=***"]),
+        (["--secret", "--group", "g"], ["--secret", "--group", "g"]),
+        (["--topic", "a=b"], ["--topic", "a=b"]),
+    ],
+)
+def test_secrets_are_not_kept(words: list[str], kept: list[str]) -> None:
+    assert list(without_secrets(words)) == kept
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert default_path() == Path("/state/groupkeeper/journal.jsonl")
+    for ignored in ("", "relative"):
+        monkeypatch.setenv("XDG_STATE_HOME", ignored)
+        assert default_path() == Path.home() / ".local/state/groupkeeper/journal.jsonl"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert default_path() == Path.home() / "Library/Application Support/groupkeeper/journal.jsonl"
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", _no_such_user)
+    nowhere = Journal(default_path())
+    with pytest.raises(JournalUnwritable, match="no home directory"):
+        nowhere.begin(HEAD, [("g", PAIRS)])
+    with pytest.raises(JournalUnreadable, match="no home directory"):
+        nowhere.summaries()
+
+
+def _no_such_user(uid: int) -> None:
+    raise KeyError(uid)

@@ -1,0 +1,52 @@
+"""Which names are meant by what was typed."""
+
+import pytest
+
+from groupkeeper.operations.selection import BadPattern, Names
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "is_meant"),
+    [
+        (["a"], "a", True),
+        (["a"], "A", False),
+        (["a"], "ab", False),
+        (["a*"], "ab", True),
+        (["a*"], "ba", False),
+        (["a?"], "ab", True),
+        (["a?"], "abc", False),
+        (["[ab]1"], "b1", True),
+        (["a[*]"], "a*", True),
+        (["a[*]"], "ab", False),
+        (["*"], "two\nlines", True),
+        (["*"], "", True),
+        (["x", "a*"], "x", True),
+        ([""], "", True),
+        ([""], "a", False),
+        ([], "anything", True),
+        (["a.c"], "abc", False),
+    ],
+)
+def test_names_and_globs(typed: list[str], name: str, is_meant: bool) -> None:
+    assert Names(typed).matches(name) is is_meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "is_meant"),
+    [("a.c", "abc", True), ("a", "ab", False), ("a|b", "b", True), ("a.*", "a\nb", True), ("東.", "東京", True)],
+)
+def test_regular_expressions_are_for_the_whole_name(typed: str, name: str, is_meant: bool) -> None:
+    assert Names([typed], regex=True).matches(name) is is_meant
+
+
+def test_what_is_no_regular_expression_is_refused() -> None:
+    with pytest.raises(BadPattern, match=r"'\(' is no regular expression"):
+        Names(["("], regex=True)
+    assert Names(["(", "[", "[a"]).matches("[a")  # brackets that are not closed stand for themselves
+
+
+def test_names_are_told_from_patterns() -> None:
+    names = Names(["b", "a*", "b", "[x]"])
+    assert (names.exact, names.patterns) == (("b",), ("a*", "[x]"))
+    assert names.without_match(["ab", "b"]) == ["[x]"]
+    assert Names(["b"], regex=True).exact == ()

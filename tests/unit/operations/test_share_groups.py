@@ -1,0 +1,120 @@
+"""Share groups found among others, their lag, and the start offsets of a reset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin
+from tests.unit.client.test_share_groups import describing
+
+from groupkeeper.client.admin.types import (
+    Failure,
+    OffsetAndMetadata,
+    ShareMemberDescription,
+    SharePartitionOffset,
+    TopicPartition,
+)
+from groupkeeper.operations.lag import LagStatus, PartitionLag, of_share_group
+from groupkeeper.operations.reset import ToEarliest, ToLatest, ToTime
+from groupkeeper.operations.share_groups import StartOffsets, new_start_offsets, share_groups_among
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, TopicAuthorizationFailed
+from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
+from groupkeeper.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup
+from groupkeeper.protocol.primitives import RootMessage
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+
+FAILED: Mapping[str, Failure] = {
+    "share": GroupIdNotFound(),
+    "hidden": GroupIdNotFound(),
+    "nowhere": GroupIdNotFound(),
+    "dead": GroupIdNotFound(),
+    "refused": GroupAuthorizationFailed(),
+}
+
+
+async def test_share_groups_are_found_among_unknown_ones() -> None:
+    handler = describing(
+        DescribedGroup(0, None, "share", "Empty", 1, 1),
+        DescribedGroup(0, None, "dead", "Dead"),
+        DescribedGroup(29, "the topics are hidden", "hidden"),
+    )
+    async with (
+        ScriptedBroker(handlers={"ShareGroupDescribe": handler}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        found = await share_groups_among(admin, FAILED)
+        assert broker.asked("ShareGroupDescribe")[0][1].group_ids == ["share", "hidden", "nowhere", "dead"]
+        await share_groups_among(admin, {"refused": GroupAuthorizationFailed()})
+        assert broker.count("ShareGroupDescribe") == 1
+    assert list(found.done) == ["share"]
+    assert found.failed == {"hidden": TopicAuthorizationFailed("the topics are hidden")}
+
+
+async def test_brokers_without_share_groups_have_none() -> None:
+    async with (
+        ScriptedBroker(ranges={"ShareGroupDescribe": None}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        found = await share_groups_among(admin, FAILED)
+    assert (found.done, found.failed) == ({}, {})
+
+
+def test_the_lag_is_the_brokers() -> None:
+    # GS-16: 10 records from the start offset on, 4 of them done.
+    member = ShareMemberDescription("m", "client", "/127.0.0.1", 1)
+    row = PartitionLag("g", "a", 0, OffsetAndMetadata(5), 0, 15, None, 10, 0, LagStatus.OK, member, None)
+    shared = of_share_group(row, {A0: SharePartitionOffset(5, 0, 6)})
+    assert (shared.lag, shared.done_ahead) == (6, 4)
+    # A broker before 4.2 doesn't tell the lag: offsets alone don't either.
+    assert of_share_group(row, {A0: SharePartitionOffset(5, 0, None)}) == row._replace(lag=None)
+    assert of_share_group(row, {A0: None}) == row._replace(lag=None)
+    # The log has grown, or its end isn't known.
+    grown = of_share_group(row._replace(log_end_offset=10), {A0: SharePartitionOffset(5, 0, 6)})
+    assert (grown.lag, grown.done_ahead) == (6, 0)
+    endless = of_share_group(row._replace(log_end_offset=None), {A0: SharePartitionOffset(5, 0, 6)})
+    assert (endless.lag, endless.done_ahead) == (6, None)
+
+
+def log_ends(found: int) -> Handler:
+    """Answers ListOffsets: from 3 to 9 in each partition; the first record from a time on is ``found``."""
+
+    def handle(message: ListOffsetsRequest, version: int) -> RootMessage:
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    topic.name,
+                    [
+                        ListOffsetsPartitionResponse(
+                            partition.partition_index, offset={-2: 3, -1: 9}.get(partition.timestamp, found)
+                        )
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in message.topics
+            ]
+        )
+
+    return handle
+
+
+async def test_new_start_offsets() -> None:
+    # K1099-77
+    for found, scenario, expected in (
+        (0, ToEarliest(), StartOffsets({A0: 3, A1: 3})),
+        (0, ToLatest(), StartOffsets({A0: 9, A1: 9})),
+        (5, ToTime(1_700_000_000_000), StartOffsets({A0: 5, A1: 5})),
+        (-1, ToTime(1_700_000_000_000), StartOffsets({A0: 9, A1: 9}, (A0, A1))),
+    ):
+        async with (
+            ScriptedBroker(handlers={"ListOffsets": log_ends(found)}) as broker,
+            fast_admin(broker.bootstrap_servers) as admin,
+        ):
+            broker.topics["a"] = [0, 0]
+            assert await new_start_offsets(admin, [A0, A1, A0], scenario) == expected
+            assert await new_start_offsets(admin, [], scenario) == StartOffsets({})
