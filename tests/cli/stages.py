@@ -12,6 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.cli import share_members
+from tests.cli.share_members import ShareMember
+
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
@@ -41,6 +44,8 @@ GOLDENS = Path(__file__).parent / "goldens"
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
+    "group.share.max.session.timeout.ms": "600000",
+    "group.share.session.timeout.ms": "600000",
     "offsets.topic.num.partitions": "4",
 }
 """Of the brokers, Apache's and ours."""
@@ -70,7 +75,8 @@ class Stage(NamedTuple):
     """``records``: how many each partition of a topic has. ``starts``: log starts above 0. ``files``: by their names.
 
     ``commands`` are of kafka-consumer-groups unless another tool is named in front. They are run one after the other;
-    one with ``!`` in front changes the offsets, which are then put back.
+    one with ``!`` in front changes the offsets, which are then put back. ``share_starts``: the start offsets of share
+    groups without members.
     """
 
     name: str
@@ -80,6 +86,8 @@ class Stage(NamedTuple):
     commits: Mapping[str, Mapping[tuple[str, int], OffsetAndMetadata]] = {}
     live: Sequence[Live] = ()
     files: Mapping[str, str] = {}
+    share_starts: Mapping[str, Mapping[tuple[str, int], int]] = {}
+    share_members: Sequence[ShareMember] = ()
 
 
 def tool_of(command: str) -> str:
@@ -112,19 +120,29 @@ async def set_up(stage: Stage, servers: str, folder: Path) -> None:
         await commit(stage, admin)
         for live in stage.live:
             await _join(admin, live, servers)
+        await _join_share_groups(admin, stage.share_members, servers)
 
 
 async def put_back(stage: Stage, servers: str) -> None:
     """The committed offsets as they were at the beginning, after a command has changed them."""
-    live = {live.group_id for live in stage.live}
+    live = {live.group_id for live in stage.live} | {member.group_id for member in stage.share_members}
     async with Admin(servers) as admin:
         listed = (await admin.list_groups()).all()
         (await admin.delete_consumer_groups(set(listed) - live)).all()
         await commit(stage, admin, live)
+        gone = {group_id for group_id in live if group_id not in listed}
+        await _join_share_groups(admin, [each for each in stage.share_members if each.group_id in gone], servers)
+
+
+async def _join_share_groups(admin: Admin, members: Sequence[ShareMember], servers: str) -> None:
+    for member in members:
+        await share_members.join(admin, await _connect(servers, member.client_id), member, PATIENCE_S)
 
 
 async def commit(stage: Stage, admin: Admin, but_for: Collection[str] = ()) -> None:
-    """Commit the stage's offsets, ``but_for`` those of some groups."""
+    """Commit the stage's offsets, and set those of share groups, ``but_for`` some groups."""
+    for group_id, starts in stage.share_starts.items():
+        (await admin.alter_share_group_offsets(group_id, {TopicPartition(*at): n for at, n in starts.items()})).all()
     for group_id, offsets in stage.commits.items():
         if group_id not in but_for:
             wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
@@ -336,4 +354,198 @@ ACTIVE = Stage(
     ],
 )
 
-STAGES = (EMPTY, INACTIVE, ACTIVE)
+SHARE_VIEWS = [
+    f"{view} {verbose}".strip() for view in ("", "--offsets", "--members", "--state") for verbose in ("", "--verbose")
+]
+
+
+def share_views(group: str) -> list[str]:
+    """A description of a share group, or --all-groups, in all views."""
+    return [f"kafka-share-groups --describe {group} {view}".strip() for view in SHARE_VIEWS]
+
+
+SHARE_USAGE = [
+    f"kafka-share-groups {arguments}".strip()
+    for arguments in (
+        "",
+        "--group g",
+        "--list --zap",
+        "--list --describe --group g",
+        "--list --delete --all-groups",
+        "--list --group g",
+        "--list --topic t",
+        "--list --members",
+        "--list --verbose",
+        "--list --state Sleeping",
+        "--list --state stable,Sleeping,",
+        "--list --state Assigning",
+        "--list --state ,",
+        "--list --state 'Stable, empty'",
+        "--list --state=",
+        "--list --state a --state b",
+        "--list --timeout abc",
+        "--list --timeout 1 --timeout 2",
+        "--list --timeout 99999999999999999999",
+        "--list --command-config {folder}/none.properties",
+        "--list --all-groups",
+        "--describe",
+        "--describe --group",
+        "--describe --group g --all-groups",
+        "--describe --group g --topic t",
+        "--describe --group g --members --offsets",
+        "--describe --group g --state Stable",
+        "--describe --group g --state --state",
+        "--describe --group g --state a --state b",
+        "--describe --delete --group g",
+        "--delete",
+        "--delete --group g --all-groups",
+        "--delete --group g --topic t",
+        "--delete --group g --all-topics",
+        "--delete-offsets",
+        "--delete-offsets --group g",
+        "--delete-offsets --topic t",
+        "--delete-offsets --all-groups --topic t",
+        "--delete-offsets --group g --all-groups --topic t",
+        "--reset-offsets",
+        "--reset-offsets --execute --dry-run",
+        "--reset-offsets --dry-run",
+        "--reset-offsets --dry-run --group g",
+        "--reset-offsets --dry-run --all-groups --all-topics --to-latest",
+        "--reset-offsets --dry-run --group g --all-groups --all-topics --to-latest",
+        "--reset-offsets --dry-run --group g --all-topics",
+        "--reset-offsets --group g --all-topics --to-latest",
+        "--reset-offsets --dry-run --group g --all-topics --to-latest --to-earliest",
+        "--reset-offsets --dry-run --group g --all-topics --to-latest --to-datetime x",
+        "--reset-offsets --dry-run --group g --all-topics --to-current",
+        "--reset-offsets --dry-run --group g --all-topics --to-offset 3",
+        "--reset-offsets --dry-run --group g --all-topics --to-latest --export",
+        "--reset-offsets --dry-run --group g --group h --all-topics --to-latest",
+        "--reset-offsets --dry-run --group g --topic t --list --to-latest",
+        "--version",
+    )
+]
+
+SHARE_EMPTY = Stage(
+    "share-empty",
+    [
+        *SHARE_USAGE,
+        "kafka-share-groups --list",
+        "kafka-share-groups --list --state",
+        "kafka-share-groups --describe --all-groups",
+        "kafka-share-groups --describe --all-groups --members",
+        "kafka-share-groups --describe --all-groups --state --verbose",
+        "kafka-share-groups --describe --group nope",
+        "kafka-share-groups --describe --group nope --group zip --state",
+        "kafka-share-groups --describe --group=",
+        "kafka-share-groups --delete --all-groups",
+        "kafka-share-groups --delete --group nope",
+        "kafka-share-groups --delete --group=",
+        "kafka-share-groups --delete-offsets --group nope --topic nothere",
+        "kafka-share-groups --delete-offsets --group= --topic nothere",
+        "kafka-share-groups --reset-offsets --group nope --all-topics --to-earliest --dry-run",
+        "kafka-share-groups --reset-offsets --group nope --topic nothere --to-earliest --dry-run",
+        "kafka-share-groups --reset-offsets --group nope --topic nothere:0 --to-latest --execute",
+        "kafka-share-groups --reset-offsets --group= --all-topics --to-latest --dry-run",
+        "!kafka-share-groups --reset-offsets --group nope --all-topics --to-latest --execute",
+    ],
+)
+
+RESET_SET = "kafka-share-groups --reset-offsets --group set"
+
+SHARE = Stage(
+    "share",
+    [
+        "kafka-share-groups --list",
+        "kafka-share-groups --list --state",
+        "kafka-share-groups --list --state stable",
+        "kafka-share-groups --list --state EMPTY,Dead",
+        *share_views("--group working"),
+        *share_views("--group alone"),
+        *share_views("--group set"),
+        *share_views("--group left"),
+        *share_views("--group waiting"),
+        "kafka-share-groups --describe --all-groups",
+        "kafka-share-groups --describe --all-groups --members --verbose",
+        "kafka-share-groups --describe --all-groups --state --verbose",
+        "kafka-share-groups --describe --group set --group working --group set",
+        "kafka-share-groups --describe --group set --group nope",
+        "kafka-share-groups --describe --group set --group nope --group zip --members",
+        "kafka-share-groups --describe --group billing",
+        "kafka-share-groups --describe --group billing --state",
+        "kafka-share-groups --describe --group app --members",
+        "kafka-share-groups --delete --group working --group alone",
+        "kafka-share-groups --delete --group billing",
+        "kafka-share-groups --delete --group working --group nope --group billing --group app",
+        "kafka-share-groups --delete-offsets --group working --topic orders",
+        "kafka-share-groups --delete-offsets --group working --topic nothere --topic orders",
+        "kafka-share-groups --delete-offsets --group billing --topic orders",
+        "kafka-share-groups --delete-offsets --group app --topic orders",
+        "kafka-share-groups --delete-offsets --group set --group left --topic orders",
+        "kafka-share-groups --delete-offsets --group set --topic nothere",
+        "!kafka-share-groups --delete-offsets --group set --topic orders:0 --topic a-topic-with-a-long-name",
+        "kafka-share-groups --delete-offsets --group set --topic=",
+        "kafka-share-groups --reset-offsets --group working --all-topics --to-earliest --execute",
+        "kafka-share-groups --reset-offsets --group working --topic orders --to-latest --dry-run",
+        f"{RESET_SET} --all-topics --to-earliest --dry-run",
+        f"{RESET_SET} --all-topics --to-latest --dry-run",
+        "kafka-share-groups --reset-offsets --group left --all-topics --to-latest --dry-run",
+        f"{RESET_SET} --topic orders --to-earliest --dry-run",
+        f"{RESET_SET} --topic orders:0,2 --topic payments --to-latest --dry-run",
+        f"{RESET_SET} --all-topics --topic payments:1 --to-latest --dry-run",
+        f"{RESET_SET} --topic orders:9 --to-earliest --dry-run",
+        f"{RESET_SET} --topic orders:one --to-earliest --dry-run",
+        f"{RESET_SET} --topic orders: --to-earliest --dry-run",
+        f"{RESET_SET} --topic orders:0:1 --to-earliest --dry-run",
+        f"{RESET_SET} --topic nothere --to-earliest --dry-run",
+        f"{RESET_SET} --topic 'no/slash' --to-earliest --dry-run",
+        f"{RESET_SET} --topic nothere:0 --to-earliest --execute",
+        f"{RESET_SET} --topic= --to-earliest --dry-run",
+        f"{RESET_SET} --all-topics --to-datetime 2023-11-14T22:13:23.500 --dry-run",
+        f"{RESET_SET} --topic orders --to-datetime 2023-11-14T23:13:23.500+01:00 --dry-run",
+        f"{RESET_SET} --all-topics --to-datetime 2024-01-01T00:00:00.000 --dry-run",
+        f"{RESET_SET} --all-topics --to-datetime 2023-11-14T22:13:23 --dry-run",
+        f"{RESET_SET} --all-topics --to-datetime yesterday --dry-run",
+        f"{RESET_SET} --all-topics --to-datetime= --dry-run",
+        f"{RESET_SET} --all-topics --to-datetime 2023-11-14T22:13:23.500 --to-datetime x --dry-run",
+        "kafka-share-groups --reset-offsets --group billing --topic orders --to-earliest --dry-run",
+        "kafka-share-groups --reset-offsets --group app --all-topics --to-earliest --dry-run",
+        "kafka-share-groups --reset-offsets --group billing --topic orders --to-earliest --execute",
+        f"!{RESET_SET} --all-topics --to-earliest --execute",
+        f"!{RESET_SET} --topic orders:1 --topic payments --to-latest --execute",
+        "!kafka-share-groups --reset-offsets --group new --topic payments --to-latest --execute",
+        "!kafka-share-groups --delete-offsets --group set --topic orders",
+        "!kafka-share-groups --delete-offsets --group set --topic payments --topic orders --topic orders",
+        "!kafka-share-groups --delete-offsets --group set --topic payments --topic nothere",
+        "!kafka-share-groups --delete --group set --group nope --group working",
+        "!kafka-share-groups --delete --group 'другая группа' --group set",
+        "!kafka-share-groups --delete --all-groups",
+        "kafka-groups --list",
+        "kafka-groups --list --share",
+        "kafka-groups --list --protocol share",
+        "kafka-consumer-groups --list --state --type",
+        "kafka-consumer-groups --describe --group working",
+        "kafka-consumer-groups --describe --group set --state",
+        "kafka-consumer-groups --delete --group working",
+        "kafka-consumer-groups --delete-offsets --group set --topic orders",
+        "kafka-consumer-groups --reset-offsets --group set --all-topics --to-earliest --dry-run",
+        "!kafka-consumer-groups --delete --group set --group billing",
+    ],
+    RECORDS,
+    {("orders", 1): 5},
+    {"billing": {("orders", 0): OffsetAndMetadata(4)}},
+    [Live("app", "client", ["orders"], {"orders": [0, 1]})],
+    share_starts={
+        "set": {("orders", 0): 3, ("orders", 1): 20, ("payments", 0): 0, ("a-topic-with-a-long-name", 0): 2},
+        "другая группа": {("payments", 1): 99},
+        "100% of a long name, with $SIGNS": {("payments", 1): 4, ("orders", 2): 0},
+    },
+    share_members=[
+        ShareMember("left", "gone", "client", ["payments"], 2, leaves=True),
+        ShareMember("alone", "member-2", "client-of-alone", ["payments", "orders"], 5),
+        ShareMember("working", "b-member", "client-of-working", ["orders"], 3),
+        ShareMember("working", "a-member-with-a-rather-long-id", "client", ["payments"], 2),
+        ShareMember("waiting", "w", "client", ["not-made-yet"], 0),
+    ],
+)
+
+STAGES = (EMPTY, INACTIVE, ACTIVE, SHARE_EMPTY, SHARE)

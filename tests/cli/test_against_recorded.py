@@ -15,13 +15,14 @@ from tests.cli import golden
 from tests.cli.golden import Output
 from tests.cli.stages import GOLDENS, SETTINGS, STAGES, Stage, arguments, put_back, set_up, tool_of
 
-from groupkeeper.cli import kafka_consumer_groups, kafka_get_offsets, kafka_groups
+from groupkeeper.cli import kafka_consumer_groups, kafka_get_offsets, kafka_groups, kafka_share_groups
 from groupkeeper.testing.background import BackgroundBroker
 
 MAIN_BY_TOOL = {
     "kafka-consumer-groups": kafka_consumer_groups.main,
     "kafka-groups": kafka_groups.main,
     "kafka-get-offsets": kafka_get_offsets.main,
+    "kafka-share-groups": kafka_share_groups.main,
 }
 
 
@@ -50,7 +51,8 @@ def sorted_lines(run: Output) -> tuple[int, list[str], list[str]]:
     return run.status, sorted(run.output.split("\n")), sorted(run.errors.split("\n"))
 
 
-# K88-50, K88-51, K88-52, K1099-50 … K1099-62, K496-50 … K496-59, K518-40 … K518-46, K122-70 … K122-87
+# K88-50, K88-51, K88-52, K1099-50 … K1099-62, K1099-70 … K1099-82, K496-50 … K496-59, K518-40 … K518-46,
+# K122-70 … K122-87
 def test_output_is_the_official_tools(standing: Standing, capsys: pytest.CaptureFixture[str]) -> None:
     stage, servers, folder = standing
     recorded = golden.read((GOLDENS / f"{stage.name}.txt").read_text())

@@ -61,11 +61,13 @@ def test_list_is_ordered_and_filtered(run: Run) -> None:
     status, report, _ = run("list")
     assert status == 0
     assert report == {
+        "schema": "group_list/1",
         "groups": [
             {"group": "app", "type": "Classic", "state": "Stable"},
             {"group": "billing", "type": "Classic", "state": "Empty"},
             {"group": "zeta", "type": "Classic", "state": "Empty"},
         ],
+        "notes": [],
         "problems": [],
     }
     assert [row["group"] for row in run("list", "--state", "stable")[1]["groups"]] == ["app"]
@@ -94,6 +96,7 @@ def test_describe_shows_lag_and_the_groups_that_it_can(run: Run) -> None:
             "topic": None,
             "partition": None,
             "broker": None,
+            "acl": None,
         }
     ]
 
@@ -123,10 +126,12 @@ def test_tables_are_for_people(servers: str, capsys: pytest.CaptureFixture[str])
         "CURRENT-OFFSET",
         "LOG-END-OFFSET",
         "LAG",
+        "LOST",
+        "STATUS",
         "MEMBER-ID",
         "CLIENT-ID",
     ]
-    assert lines[1] == ["zeta", "a-topic-with-a-long-name", "0", "99", "3", "-96", "-", "-"]
+    assert lines[1] == ["zeta", "a-topic-with-a-long-name", "0", "99", "3", "0", "0", "beyond_log_end", "-", "-"]
     assert errors == "note: group zeta has no members\n"
 
 
@@ -174,6 +179,10 @@ def test_reset_from_a_file(run: Run, tmp_path: Path) -> None:
     status, report, _ = run("reset", "billing", "--from-file", str(path))
     assert (status, report["problems"][0]["error"]) == (1, "NO_PLAN")
     assert report["problems"][0]["message"] == f"{path} has no line for group billing"
+    path.write_text("billing,orders,0,3\nother,orders,0,4\n")
+    status, report, _ = run("reset", "billing", "--from-file", str(path))
+    assert (status, len(report["offsets"])) == (0, 1)
+    assert f"{path}: lines of other groups are passed over: other" in report["notes"]
 
 
 # K122-72: what is exported is what is read
@@ -234,8 +243,8 @@ def test_delete_tells_what_became_of_each(run: Run) -> None:
     assert status == 1
     assert report["deleted"] == [{"group": "billing"}]
     assert [(problem["group"], problem["error"]) for problem in report["problems"]] == [
-        ("nope", "GROUP_ID_NOT_FOUND"),
         ("app", "NON_EMPTY_GROUP"),
+        ("nope", "GROUP_ID_NOT_FOUND"),
     ]
 
 
@@ -257,9 +266,11 @@ def test_an_unreachable_broker_is_one_line(capsys: pytest.CaptureFixture[str]) -
         ("describe g", {"offsets"}),
         ("describe g --view members", {"members"}),
         ("describe g --view state", {"groups"}),
+        ("offsets g --sum topic", {"lag_by_topic"}),
+        ("members g*", {"members"}),
         ("reset g --all-topics --to-latest --execute", {"offsets", "executed"}),
         ("delete-offsets g --topic t", {"deleted"}),
-        ("delete g", {"deleted"}),
+        ("delete g", {"deleted", "executed"}),
     ],
 )
 def test_an_unreachable_broker_is_a_problem_in_json(
@@ -267,7 +278,7 @@ def test_an_unreachable_broker_is_a_problem_in_json(
 ) -> None:
     assert main(["groups", *words.split(), "--output", "json", *UNREACHABLE]) == 1
     report = json.loads(capsys.readouterr().out)
-    assert set(report) == keys | {"problems"}
+    assert set(report) == keys | {"schema", "notes", "problems"}
     assert report["problems"][0]["error"] == "CONNECTION_FAILED"
     assert report.get("executed") in (None, False)
 

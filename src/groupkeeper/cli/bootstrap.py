@@ -51,7 +51,7 @@ _REFUSALS = _Refusals()
 
 
 def _read(path: str) -> dict[str, str]:
-    from groupkeeper.cli.properties import BadEscape, read_properties
+    from groupkeeper.java_properties import BadEscape, read_properties
 
     try:
         return read_properties(path or ".")

@@ -10,27 +10,29 @@ import signal
 import sys
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.properties import InvalidProperties, parse_properties
 from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.cli.commands import Command
+from groupkeeper.java_properties import BadEscape, parse_properties
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine
     from typing import Any
+
+    from groupkeeper.cli.commands import ArgumentParser
 
 _EXIT_BAD_START = 1
 _EXIT_FORCED = 130
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs a broker; returns its exit status. Blocks until SIGTERM or SIGINT; a second signal ends it at once."""
-    arguments = _parser().parse_args(argv)
     _open_standard_streams()
     logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
         properties = _properties(arguments)
         broker = Broker(port=arguments.port, directory=arguments.data, properties=properties)
-    except (InvalidSetting, InvalidProperties) as error:
+    except InvalidSetting as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(f"cannot read {error.filename}: {error.strerror}")
@@ -50,11 +52,7 @@ def _open_standard_streams() -> None:
     os.close(descriptor)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="groupkeeper broker",
-        description="Runs the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
-    )
+def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="settings in a Java properties file, with Kafka's names")
     parser.add_argument(
         "--port",
@@ -72,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="one setting, after the file; may be repeated",
     )
-    return parser
+    parser.add_argument(
+        "--lenient-replication",
+        action="store_true",
+        help="make topics with one replica when clients ask for more, instead of refusing",
+    )
 
 
 def _port(text: str) -> int:
@@ -88,12 +90,16 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
             with open(arguments.config, encoding="utf-8") as file:
                 properties = parse_properties(file.read())
         except UnicodeDecodeError:
-            raise InvalidProperties(f"cannot read {arguments.config}: it is no UTF-8 text") from None
+            raise InvalidSetting(f"cannot read {arguments.config}: it is no UTF-8 text") from None
+        except BadEscape as error:
+            raise InvalidSetting(f"cannot read {arguments.config}: line {error.line}: malformed \\u escape") from None
     for given in arguments.property:
         name, separator, value = given.partition("=")
         if not separator:
-            raise InvalidProperties(f"--property {given}: expected NAME=VALUE")
+            raise InvalidSetting(f"--property {given}: expected NAME=VALUE")
         properties[name.strip()] = value.strip()
+    if arguments.lenient_replication:
+        properties["groupkeeper.lenient.replication"] = "true"
     if "listeners" not in properties and arguments.port is None:
         properties["listeners"] = "PLAINTEXT://127.0.0.1:9092"
     if arguments.data is None and "log.dirs" not in properties:
@@ -130,3 +136,10 @@ async def _serve(broker: Broker) -> int:
 def _fail(why: str) -> int:
     print(f"groupkeeper broker: {why}", file=sys.stderr)
     return _EXIT_BAD_START
+
+
+COMMAND = Command(
+    _add_arguments,
+    run,
+    "Runs the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
+)

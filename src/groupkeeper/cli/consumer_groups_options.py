@@ -21,7 +21,9 @@ VIEWS = ("members", "offsets", "state")
 
 TABLE = OptionTable(
     "kafka-consumer-groups",
-    "Lists, describes and deletes consumer groups, and resets or deletes their committed offsets.",
+    # The official tool's words, as they are also what it says when it is called without arguments.
+    "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
+    "consumer group offsets.",
     [
         Option(
             "bootstrap-server",
@@ -109,6 +111,7 @@ TABLE = OptionTable(
         HELP,
         VERSION,
     ],
+    summary="Lists, describes and deletes consumer groups, and resets or deletes their committed offsets.",
 )
 
 UNDECIDED = (
@@ -135,9 +138,13 @@ def check(options: Options, warn: Callable[[str], None]) -> None:
 
 
 def _check_describe(options: Options) -> None:
-    if not options.has("describe"):
-        return
-    _need_groups(options, "describe")
+    if options.has("describe"):
+        _need_groups(options, "describe")
+        check_views(options)
+
+
+def check_views(options: Options) -> None:
+    """Refuse more than one view of a description, and a state as one. Raises UsageProblem, SeveralArguments."""
     if len(options.given(VIEWS)) > 1:
         raise UsageProblem("Option [describe] takes at most one of these options: [members], [offsets], [state]")
     if options.has("state") and options.text("state") is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli import java
 from groupkeeper.cli.drop_in import ExecutionFailure, failing, log_warning, say
 from groupkeeper.cli.options import UsageProblem, in_hash_order
+from groupkeeper.cli.reset_steps import datetime_ms, named_partitions, not_altered, nothing_later, refuse_duplicates
 from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
@@ -27,11 +28,10 @@ from groupkeeper.operations.reset import (
     apply,
     check_partitions,
     committed_offsets,
-    partitions_of,
     refuse_active,
     resolve,
 )
-from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime, parse_duration
+from groupkeeper.operations.times import BadDuration, parse_duration
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
@@ -61,6 +61,7 @@ class GroupReset:
         self.options = tool.options
         self.timeout_ms = tool.timeout_ms
         self.tool = tool
+        self.recorder = tool.recorder
 
     async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
         """The new offsets of one group, committed if so asked; none for a group that is active (K122-73)."""
@@ -80,10 +81,12 @@ class GroupReset:
             return {}
         for note in plan.notes:
             _tell(note)
-        offsets = {partition: OffsetAndMetadata(plan.offsets[partition].offset) for partition in sorted(plan.offsets)}
+        # The official tool drops metadata and leader epochs.
+        bare = {tp: change._replace(after=_bare(change.after)) for tp, change in sorted(plan.changes.items())}
+        plan = plan._replace(changes=bare)
         if self.options.has("execute") and not self.options.has("dry-run"):
-            await self._commit(Plan(group_id, offsets))
-        return offsets
+            await self._commit(plan)
+        return plan.offsets
 
     def csv(self, plans: Mapping[str, NewOffsets]) -> str:
         """The new offsets as --export prints them."""
@@ -94,8 +97,7 @@ class GroupReset:
         if self.options.has("all-topics"):
             return list(await self._committed(group_id))
         if self.options.has("topic"):
-            with failing(java.message):
-                return await partitions_of(self.admin, self.options.texts("topic"), timeout_ms=self.timeout_ms)
+            return await named_partitions(self.admin, self.options, self.timeout_ms)
         if not self.options.has("from-file"):
             raise UsageProblem("One of the reset scopes should be defined: --all-topics, --topic.")
         return []
@@ -109,9 +111,8 @@ class GroupReset:
         if isinstance(scenario, ToPlan):
             await self._refuse_unlistable(scenario.offsets)
             partitions = list(scenario.offsets)
-        elif len(set(partitions)) < len(partitions):
-            twice = next(partition for partition in partitions if partitions.count(partition) > 1)
-            raise ExecutionFailure(f"Duplicate key {twice}")
+        else:
+            refuse_duplicates(partitions)
         with failing(java.wrapped):
             return await resolve(self.admin, group_id, partitions, scenario, timeout_ms=self.timeout_ms)
 
@@ -146,12 +147,10 @@ class GroupReset:
         return ToPlan(shifted)
 
     def _time_ms(self) -> int:
+        if self.options.has("to-datetime"):
+            return datetime_ms(self.options)
         try:
-            if self.options.has("to-datetime"):
-                return parse_datetime(self.options.texts("to-datetime")[0])
             return parse_duration(self.tool.by_duration or "").before_ms(time.time_ns())
-        except BadDatetime as problem:
-            raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
         except BadDuration as problem:
             raise ExecutionFailure(str(problem)) from None
 
@@ -196,17 +195,19 @@ class GroupReset:
 
     async def _commit(self, plan: Plan) -> None:
         with failing(java.message):
-            batch = await apply(self.admin, plan, timeout_ms=self.timeout_ms)
+            batch = await apply(self.admin, plan, self.recorder, timeout_ms=self.timeout_ms)
         if batch.failed:
-            names = ", ".join(map(str, java.hash_order(batch.failed, java.partition_hash)))
-            raise ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")
+            raise not_altered(batch.failed)
+
+
+def _bare(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
+    return None if commit is None else OffsetAndMetadata(commit.offset)
 
 
 def _tell(note: Note) -> None:
     """Say why an offset isn't the one that was asked for, where and as the official tool does."""
-    topic, partition = note.partition
     if note.kind is NoteKind.NOTHING_LATER:
-        say(f"\nWarn: Partition {partition} from topic {topic} is empty. Falling back to latest known offset.\n")
+        say(nothing_later(note.partition))
         return
     beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LATEST else "lower than earliest"
     log_warning(

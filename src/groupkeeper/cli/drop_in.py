@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from groupkeeper.cli.options import Options, OptionTable
-from groupkeeper.cli.output import complain, say, written
+from groupkeeper.cli import java
+from groupkeeper.cli.options import Options, OptionTable, UsageProblem
+from groupkeeper.cli.output import complain, complain_and_say, say, written
+from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
@@ -17,12 +20,14 @@ __all__ = [
     "ExecutionFailure",
     "PropertiesUnreadable",
     "complain",
+    "complain_and_say",
     "failing",
     "log_warning",
     "refuse_usage",
     "run_tool",
     "say",
     "show_help_or_version",
+    "states_of",
 ]
 
 KAFKA_VERSION = "4.3.1"
@@ -52,6 +57,14 @@ def failing(text_of: Callable[[Exception], str]) -> Iterator[None]:
         raise ExecutionFailure(text_of(error)) from error
 
 
+def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
+    """The states of a list separated by commas, any of them in any case. Raises UsageProblem (K518-43, K1099-78)."""
+    states = [GroupState.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
+    if not set(states) <= set(valid):
+        raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(valid)}")
+    return states
+
+
 def log_warning(text: str, logger: str) -> None:
     """A warning as the official tools log it."""
     from datetime import datetime
@@ -65,6 +78,8 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     words = sys.argv[1:] if arguments is None else arguments
     # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
     words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
+    # The tool is done soon: looking for cycles among what it has would cost more time than they take memory.
+    gc.disable()
     # What the terminal's encoding lacks becomes a question mark, as Java writes it.
     return written(lambda: run(words), unencodable="replace")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.java import kafka_name, width
@@ -12,6 +13,7 @@ from groupkeeper.client.admin.types import (
     GroupListing,
     GroupState,
     MemberDescription,
+    Node,
     OffsetAndMetadata,
     TopicPartition,
 )
@@ -26,7 +28,7 @@ from groupkeeper.protocol.errors import (
 )
 
 if TYPE_CHECKING:
-    from groupkeeper.operations.describe import GroupOffsets, OffsetRow
+    from groupkeeper.operations.describe import GroupOffsets
 
 MISSING = "-"
 
@@ -97,45 +99,66 @@ def remark(group_id: str, state: GroupState) -> str:
 
 def offsets(group: GroupOffsets, *, verbose: bool) -> str:
     """The table of --describe --offsets."""
-    group_id = group.description.group_id
-    rows = group.rows
-    members = {id(r.member): r.member for r in rows}.values()
-    columns = [
+    group_id, rows = group.description.group_id, group.rows
+    members = {id(r.member): r.member for r in rows if r.member}
+    topics = {r.topic for r in rows}
+    columns = (
         widest(15, [group_id]),
-        widest(15, {r.topic for r in rows}),
-        10,
-        *([15] if verbose else []),
-        15,
-        15,
-        15,
-        widest(15, (m.member_id for m in members if m)),
-        widest(15, (m.client_host for m in members if m)),
-        0,
-    ]
-    header = ["GROUP", "TOPIC", "PARTITION", *(["LEADER-EPOCH"] if verbose else [])]
-    header += ["CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
-    lines = ["\n" + row(header, columns)]
-    lines += ["\n" + row(_offset_texts(group_id, r, verbose), columns) for r in rows]
-    return "".join(lines) + "\n"
+        widest(15, topics),
+        widest(15, [member.member_id for member in members.values()]),
+        widest(15, [member.client_host for member in members.values()]),
+    )
+    # This runs for every offset of a cluster: everything but the numbers is padded once.
+    group_cell = cell(group_id, columns[0])
+    starts = {topic: f"\n{group_cell} {cell(topic, columns[1])} " for topic in topics}
+    ends = {
+        key: _member_cells(member.member_id, member.client_host, member.client_id, columns[2:])
+        for key, member in members.items()
+    }
+    ends[id(None)] = _member_cells(MISSING, MISSING, MISSING, columns[2:])
+    line = _VERBOSE_LINE if verbose else _LINE
+    lines = [_offsets_header(columns, verbose)]
+    for topic, partition, offset, end, lag, epoch, member, _ in rows:
+        numbers: tuple[object, ...] = (epoch, offset, end, lag) if verbose else (offset, end, lag)
+        if lag is None or (verbose and epoch is None):
+            numbers = tuple(map(known, numbers))
+        lines.append(line % (starts[topic], partition, *numbers, ends[id(member)]))
+    lines.append("\n")
+    return "".join(lines)
 
 
-def _offset_texts(group_id: str, r: OffsetRow, verbose: bool) -> list[str]:
-    texts = [group_id, r.topic, str(r.partition)]
-    if verbose:
-        texts.append(known(r.leader_epoch))
-    texts += [known(r.current_offset), known(r.log_end_offset), known(r.lag)]
-    if r.member is None:
-        return [*texts, MISSING, MISSING, MISSING]
-    return [*texts, r.member.member_id, r.member.client_host, r.member.client_id]
+_LINE = "%s%-10s %-15s %-15s %-15s %s"
+_VERBOSE_LINE = "%s%-10s %-15s %-15s %-15s %-15s %s"
+
+
+@cache
+def _offsets_header(columns: tuple[int, ...], verbose: bool) -> str:
+    start = "\n" + row(["GROUP", "TOPIC"], columns[:2]) + " "
+    numbers = ["PARTITION", *(["LEADER-EPOCH"] if verbose else []), "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
+    return (_VERBOSE_LINE if verbose else _LINE) % (
+        start,
+        *numbers,
+        _member_cells("CONSUMER-ID", "HOST", "CLIENT-ID", columns[2:]),
+    )
+
+
+@lru_cache
+def _member_cells(member_id: str, host: str, client_id: str, columns: tuple[int, ...]) -> str:
+    return row([member_id, host, client_id], [*columns, 0])
 
 
 def assignment(partitions: Sequence[TopicPartition] | None) -> str:
     """``my_topic:0,1;new_topic:0``, a dash when there is none (K1099-56)."""
+    return assigned(partitions or ()) or MISSING
+
+
+def assigned(partitions: Iterable[TopicPartition]) -> str:
+    """``my_topic:0,1;new_topic:0``, "" for none."""
     numbers_by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions or ():
+    for topic, partition in partitions:
         numbers_by_topic.setdefault(topic, []).append(partition)
     texts = [f"{topic}:" + ",".join(map(str, sorted(numbers))) for topic, numbers in numbers_by_topic.items()]
-    return ";".join(sorted(texts)) or MISSING
+    return ";".join(sorted(texts))
 
 
 def members(group: ConsumerGroupDescription, *, verbose: bool) -> str:
@@ -183,8 +206,7 @@ def _member_widths(
 
 def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
     """The table of --describe --state (K1099-50, K1099-51)."""
-    node = group.coordinator
-    coordinator = f"{node.host}:{node.port}  ({node.id})"
+    coordinator = coordinator_cell(group.coordinator)
     columns = [widest(15, [group.group_id]), widest(25, [coordinator]), 20, 20, *([15, 25] if verbose else []), 0]
     epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if verbose else []
     header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *epochs, "#MEMBERS"]
@@ -192,6 +214,11 @@ def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
     texts += [known(group.group_epoch), known(group.target_assignment_epoch)] if verbose else []
     texts.append(str(len(group.members)))
     return f"\n{row(header, columns)}\n{row(texts, columns)}\n"
+
+
+def coordinator_cell(node: Node) -> str:
+    """``host:port  (id)`` (K1099-51)."""
+    return f"{node.host}:{node.port}  ({node.id})"
 
 
 def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> str:
@@ -230,13 +257,13 @@ def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
     return "".join(lines) + "\n"
 
 
-def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str]) -> str:
-    """What --delete says (K122-85)."""
+def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer") -> str:
+    """What --delete says (K122-85, K1099-79): ``failed`` has the reasons, ``kind`` is consumer or share."""
     names = ", ".join(f"'{group_id}'" for group_id in deleted)
     if not failed:
-        return f"Deletion of requested consumer groups ({names}) was successful.\n"
-    lines = ["\nError: Deletion of some consumer groups failed:\n"]
+        return f"Deletion of requested {kind} groups ({names}) was successful.\n"
+    lines = [f"\nError: Deletion of some {kind} groups failed:\n"]
     lines += [f"* Group '{group_id}' could not be deleted due to: {why}\n" for group_id, why in failed.items()]
     if deleted:
-        lines.append(f"\nThese consumer groups were deleted successfully: {names}\n")
+        lines.append(f"\nThese {kind} groups were deleted successfully: {names}\n")
     return "".join(lines)

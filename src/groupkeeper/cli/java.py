@@ -9,6 +9,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import (
     AuthenticationFailed,
     BrokersNotFound,
+    CallTimedOut,
     IllegalArgument,
     SaslMissing,
     TlsFailed,
@@ -141,6 +142,13 @@ def message(error: Exception) -> str:
         before, group_id, after = text.split("`", 1)[0], *text.split("`", 1)[1].rsplit("`", 1)
         return f"{before}`CoordinatorKey(idValue='{group_id}', type=GROUP)`{after}"
     return text
+
+
+def lookup_message(error: Exception, call: str) -> str:
+    """Throwable.getMessage of a call that begins with the lookup of a coordinator, which may take all its time."""
+    if isinstance(error, CallTimedOut):
+        return f"Timed out waiting for a node assignment. Call: {call}(api=FIND_COORDINATOR)"
+    return message(error)
 
 
 def described(error: Exception) -> str:

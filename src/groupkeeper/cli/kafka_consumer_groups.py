@@ -7,7 +7,9 @@ epochs, a shift may overflow. ``groupkeeper groups`` is the better form.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from groupkeeper.cli import groups_text, java
 from groupkeeper.cli.bootstrap import open_admin
@@ -15,11 +17,13 @@ from groupkeeper.cli.consumer_groups_options import TABLE, check
 from groupkeeper.cli.drop_in import (
     ExecutionFailure,
     complain,
+    complain_and_say,
     failing,
     refuse_usage,
     run_tool,
     say,
     show_help_or_version,
+    states_of,
 )
 from groupkeeper.cli.options import OptionProblem, Options, UsageProblem
 from groupkeeper.client.admin import Admin
@@ -35,6 +39,9 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, OperationRefused
 from groupkeeper.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from groupkeeper.operations.plans.recording import Recorder
 
 STATES = (
     GroupState.PREPARING_REBALANCE,
@@ -55,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
+    if not arguments:
+        return refuse_usage(TABLE, TABLE.purpose)
     try:
         options = TABLE.parse(arguments)
         status = show_help_or_version(TABLE, options)
@@ -131,6 +140,13 @@ class ConsumerGroups:
         self.shift_by = options.number("shift-by")
         self.timeout_ms = max(java.to_int(options.number("timeout") or 0), 0)
 
+    @cached_property
+    def recorder(self) -> Recorder | None:
+        """Journals what the tool changes."""
+        from groupkeeper.cli.journalling import drop_in_recorder
+
+        return drop_in_recorder("kafka-consumer-groups")
+
     async def list(self) -> None:
         """--list, with or without --state and --type."""
         types = self.options.has("type")
@@ -139,7 +155,7 @@ class ConsumerGroups:
             say("".join(f"{group_id}\n" for group_id in await self.all_group_ids()))
             return
         wanted_types = types_of(self.options.text("type") or "")
-        wanted_states = states_of(self.options.text("state") or "")
+        wanted_states = states_of(self.options.text("state") or "", STATES)
         with failing(java.described):
             listings = await self.admin.list_groups(
                 states=wanted_states,
@@ -174,21 +190,17 @@ class ConsumerGroups:
         group_ids = await self.group_ids()
         described = await self.describe_groups(group_ids)
         with failing(java.described):
-            for group_id in java.group_order(group_ids):
-                if group_id in described.failed:
-                    raise described.failed[group_id]
+            raise_first(described.failed, group_ids)
         groups = sorted(described.done.values(), key=lambda group: java.sort_key(group.group_id))
         verbose = self.options.has("verbose")
         if self.options.has("members"):
-            for group in groups:
-                if check_state(group):
-                    complain(groups_text.remark(group.group_id, group.group_state))
-                say(groups_text.members(group, verbose=verbose))
+            complain_and_say(
+                (remark, error + groups_text.members(group, verbose=verbose)) for group, remark, error in judged(groups)
+            )
         elif self.options.has("state"):
-            for group in groups:
-                if check_state(group):
-                    complain(groups_text.remark(group.group_id, group.group_state))
-                    say(groups_text.state(group, verbose=verbose))
+            complain_and_say(
+                (remark, error or groups_text.state(group, verbose=verbose)) for group, remark, error in judged(groups)
+            )
         else:
             await self.describe_offsets(groups, verbose=verbose)
 
@@ -197,24 +209,27 @@ class ConsumerGroups:
         from groupkeeper.operations.describe import describe_offsets
         from groupkeeper.protocol.errors import LeaderNotAvailable
 
+        failed: dict[str, Failure] = {}
+        tables: dict[str, str] = {}
         with failing(java.wrapped):
-            batch = await describe_offsets(self.admin, groups, timeout_ms=self.timeout_ms)
-            for group_id in java.group_order(group.group_id for group in groups):
-                for row in batch.result(group_id).rows:
-                    if row.failure is not None and not isinstance(row.failure, LeaderNotAvailable):
-                        raise row.failure
-        for group in groups:
-            if check_state(group):
-                complain(groups_text.remark(group.group_id, group.group_state))
-                if batch.done[group.group_id].rows:
-                    say(groups_text.offsets(batch.done[group.group_id], verbose=verbose))
+            async for part in describe_offsets(self.admin, groups, timeout_ms=self.timeout_ms):
+                failed |= part.failed
+                for group_id, offsets in part.done.items():
+                    for row in offsets.rows:
+                        if row.failure is not None and not isinstance(row.failure, LeaderNotAvailable):
+                            failed.setdefault(group_id, row.failure)
+                    tables[group_id] = groups_text.offsets(offsets, verbose=verbose) if offsets.rows else ""
+            raise_first(failed, [group.group_id for group in groups])
+        complain_and_say((remark, error or tables[group.group_id]) for group, remark, error in judged(groups))
 
     async def delete(self) -> None:
         """--delete."""
+        from groupkeeper.operations.delete import delete_any_groups
+
         group_ids = await self.group_ids()
         failed: Mapping[str, Failure]
         try:
-            batch = await self.admin.delete_consumer_groups(group_ids, timeout_ms=self.timeout_ms)
+            batch = await delete_any_groups(self.admin, group_ids, self.recorder, timeout_ms=self.timeout_ms)
             deleted, failed = list(batch.done), batch.failed
         except (KafkaError, ClientError) as failure:
             deleted, failed = [], dict.fromkeys(group_ids, failure)
@@ -225,7 +240,8 @@ class ConsumerGroups:
         from groupkeeper.operations.delete import delete_offsets
 
         group_id = self.options.text("group") or ""
-        deleted = await delete_offsets(self.admin, group_id, self.options.texts("topic"), timeout_ms=self.timeout_ms)
+        topics = self.options.texts("topic")
+        deleted = await delete_offsets(self.admin, group_id, topics, self.recorder, timeout_ms=self.timeout_ms)
         say(groups_text.deletion_verdict(group_id, deleted.failure))
         outcomes: dict[tuple[str, int], str | None] = {
             (topic, -1): java.described(e) for topic, e in deleted.topics.items()
@@ -250,22 +266,26 @@ class ConsumerGroups:
             say(groups_text.new_offsets(plans))
 
 
-def check_state(group: ConsumerGroupDescription) -> bool:
-    """Whether the group can be shown. A dead one is complained about; raises ExecutionFailure for an unknown state."""
-    if group.group_state is GroupState.DEAD:
-        say(f"\nError: Consumer group '{group.group_id}' does not exist.\n")
-        return False
-    if group.group_state not in STATES:
-        raise ExecutionFailure(f"Expected a valid consumer group state, but found '{group.group_state}'.")
-    return True
+def raise_first(failed: Mapping[str, Failure], group_ids: Sequence[str]) -> None:
+    """Raise the failure that the official tool comes upon first, when there is one."""
+    if failed:
+        raise next(failed[group_id] for group_id in java.group_order(group_ids) if group_id in failed)
 
 
-def states_of(text: str) -> Sequence[GroupState]:
-    """The states of a list separated by commas. Raises UsageProblem (K518-43)."""
-    states = [GroupState.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
-    if not set(states) <= set(STATES):
-        raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(map(str, STATES))}")
-    return states
+def judged(
+    groups: Iterable[ConsumerGroupDescription],
+) -> Iterator[tuple[ConsumerGroupDescription, str, str]]:
+    """Groups with what is said of their state on standard error, and of dead ones on standard output.
+
+    Raises ExecutionFailure for an unknown state.
+    """
+    for group in groups:
+        if group.group_state is GroupState.DEAD:
+            yield group, "", f"\nError: Consumer group '{group.group_id}' does not exist.\n"
+        elif group.group_state not in STATES:
+            raise ExecutionFailure(f"Expected a valid consumer group state, but found '{group.group_state}'.")
+        else:
+            yield group, groups_text.remark(group.group_id, group.group_state), ""
 
 
 def types_of(text: str) -> Sequence[GroupType]:

@@ -9,26 +9,29 @@ from groupkeeper.cli.output import Unwritable, complain, written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status: 0, 1 when something failed, 2 for a wrong usage."""
+    """The command; the result is the exit status: 0, 1 when something failed, 2 for a wrong usage, 130 for Ctrl-C."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     return written(lambda: _run(words), unencodable="backslashreplace")
 
 
 def _run(words: list[str]) -> int:
-    if words[:1] == ["broker"]:
-        # Before argparse is imported: the broker starts often, and has its own options.
-        from groupkeeper.cli.broker import run
+    if words[:1] == ["__complete"]:
+        from groupkeeper.cli.complete import complete
 
-        return run(words[1:])
-    from groupkeeper.cli.arguments import parser
+        return complete(words[1:])
+    from groupkeeper.cli.commands import parser
 
-    options = parser().parse_args(words)
+    options = parser(words).parse_args(words)
+    options.words = words
     try:
         status: int = options.run(options)
     except (BrokenPipeError, Unwritable):
         raise
+    except KeyboardInterrupt:
+        complain(f"interrupted{getattr(options, 'interrupted', '')}\n")
+        return 130
     except Exception as error:
-        if options.debug:
+        if getattr(options, "debug", True):
             raise
         complain(f"error: {error or type(error).__name__} ({type(error).__name__})\n")
         return 1

@@ -85,11 +85,12 @@ VERSION = Option("version", "Show the version of Kafka whose tool this one equal
 
 
 class Options:
-    """The options that were given: present or absent, with their texts in order."""
+    """The options that were given: present or absent, with their texts in order. ``strays`` belong to none."""
 
     def __init__(self, table: OptionTable) -> None:
         self._table = table
         self._texts: dict[str, list[str]] = {}
+        self.strays: list[str] = []
 
     def add(self, name: str, text: str | None = None) -> None:
         texts = self._texts.setdefault(name, [])
@@ -166,6 +167,8 @@ class OptionTable:
                 self._take(self._find(name), text, rest, found)
             elif token.startswith("-") and token != "-":
                 self._take_short(token[1:], rest, found)
+            else:
+                found.strays.append(token)
         if not any(option.is_help and found.has(option.name) for option in self.options.values()):
             self._check_required(found)
             self._check_available(found)

@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 class Unwritable(Exception):
@@ -44,6 +44,34 @@ def complain(text: str) -> None:
     """Write to standard error, after what standard output has so far. Raises Unwritable, BrokenPipeError."""
     flush()
     _complain_at_last(text)
+
+
+def complain_and_say(texts: Iterable[tuple[str, str]]) -> None:
+    """Write pairs: the first to standard error, and after it the second to standard output.
+
+    Nobody sees the order when the two go to different places: then each gets all at once. What ``texts`` raises is
+    raised when the pairs before are written. Raises as ``say`` does.
+    """
+    if _are_one_place():
+        for complaint, text in texts:
+            if complaint:
+                complain(complaint)
+            say(text)
+        return
+    pairs: list[tuple[str, str]] = []
+    try:
+        pairs.extend(texts)
+    finally:
+        complain("".join([complaint for complaint, _ in pairs]))
+        for _, text in pairs:
+            say(text)
+
+
+def _are_one_place() -> bool:
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):
+        return True
 
 
 def flush() -> None:

@@ -1,72 +1,15 @@
-"""Files of Java properties, and the rules of Kafka's admin client for the values in them."""
+"""The rules of Kafka's admin client for the values of its properties."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from groupkeeper.cli.java import INT_MAX, LONG_MAX, parse_number, trim
 
 
-class BadEscape(ValueError):
-    r"""A ``\u`` without four hexadecimal digits."""
-
-
 class BadValue(ValueError):
     """A property whose value its rule doesn't allow. The text is Kafka's."""
-
-
-def read_properties(path: str) -> dict[str, str]:
-    """The properties of a file, the last one of a name wins. Raises OSError, BadEscape."""
-    properties: dict[str, str] = {}
-    for line in _logical_lines(Path(path).read_text("latin-1")):
-        key, value = _split(line)
-        properties[_unescape(key)] = _unescape(value)
-    return properties
-
-
-def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones; a backslash at the end of a line joins the next to it."""
-    joined = ""
-    for line in re.split(r"\r\n|[\r\n]", text):
-        line = line.lstrip(" \t\f")
-        if not joined and (not line or line[0] in "#!"):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            joined += line[:-1]
-            continue
-        yield joined + line
-        joined = ""
-    if joined:
-        yield joined
-
-
-def _split(line: str) -> tuple[str, str]:
-    """The name, which ends at the first ``=``, ``:`` or blank that isn't escaped, and the value."""
-    match = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", line, re.DOTALL)
-    assert match is not None
-    return match[1], line[match.end() :]
-
-
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _unescape(text: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        code = match[1]
-        if code != "u":
-            return _ESCAPES.get(code, code)
-        digits = text[match.end() : match.end() + 4]
-        if len(digits) < 4 or not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-            raise BadEscape("Malformed \\uxxxx encoding.")
-        return chr(int(digits, 16)) + "\0"
-
-    if "\\" not in text:
-        return text
-    return re.sub(r"\0[0-9a-fA-F]{4}", "", re.sub(r"\\(.)", replace, text, flags=re.DOTALL))
 
 
 class Rule(NamedTuple):

@@ -1,16 +1,45 @@
-"""Results of ``groupkeeper …`` as a table for people or as JSON for programs, made from the same rows."""
+"""What commands of ``groupkeeper`` report: rows of a documented shape, in pages, and what is missing beside them."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-Place = Mapping[str, str | int]
-"""``{"topic": …, "partition": …}``."""
+from groupkeeper.client.batch import Failure
+from groupkeeper.operations.authorization import Acl, Deed, missing_acl
+from groupkeeper.protocol.errors import KafkaError
 
-Value = str | int | bool | None | Sequence[Place]
+Places = Mapping[str, Sequence[int]]
+"""Partitions by topic."""
+
+Value = str | int | bool | None | Sequence[Mapping[str, str | int]]
 Row = Mapping[str, Value]
+
+
+class Column(NamedTuple):
+    """A key in JSON and a column in CSV. ``in_table`` False: tables leave it out unless it is asked for."""
+
+    name: str
+    meaning: str
+    in_table: bool = True
+
+
+class Shape(NamedTuple):
+    """Rows of one kind: what its schema is called, the key in JSON that has them, and their columns.
+
+    ``version`` grows when a column goes or changes its meaning, not when one is added at the end.
+    """
+
+    schema: str
+    kind: str
+    columns: Sequence[Column]
+    version: int = 1
+
+    @property
+    def name(self) -> str:
+        """``offsets/1``"""
+        return f"{self.schema}/{self.version}"
 
 
 class Problem(NamedTuple):
@@ -22,78 +51,35 @@ class Problem(NamedTuple):
     topic: str | None = None
     partition: int | None = None
     broker: int | None = None
+    acl: Acl | None = None
 
 
-class Report(NamedTuple):
-    """Rows of one kind, all with the same keys, and what is missing beside them.
+class Page(NamedTuple):
+    """A part of a report: it is shown as soon as it is there. ``remarks``: what is noteworthy but no failure.
 
-    ``remarks`` are told to people only: what is noteworthy but no failure. ``more``: facts about the whole, for
-    programs. ``plain``: what to print instead of a table, None: the table.
+    ``more``: facts about the whole, for programs. ``plain`` is what a report that is a text of its own has of it.
     """
 
-    kind: str
-    columns: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[Row] = ()
     problems: Sequence[Problem] = ()
     remarks: Sequence[str] = ()
     more: Mapping[str, Value] = {}
-    plain: str | None = None
-
-    @property
-    def exit_status(self) -> int:
-        """0 when everything asked for is there, 1 otherwise."""
-        return 1 if self.problems else 0
+    plain: str = ""
 
 
-def as_json(report: Report, *, encoding: str | None = None) -> str:
-    """One object: the rows under the report's kind, what there is more, and ``problems``.
-
-    Letters that the encoding doesn't have are escaped as JSON does it; None: it has all.
-    """
-    problems = [problem._asdict() for problem in report.problems]
-    document = {report.kind: list(report.rows), **report.more, "problems": problems}
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    try:
-        text.encode(encoding or "utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(document, indent=2) + "\n"
-    return text
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-def as_table(report: Report) -> str:
-    """A header and a line for each row, columns as wide as their longest text; "" without rows."""
-    if not report.rows:
-        return ""
-    lines = [[column.upper().replace("_", "-") for column in report.columns]]
-    lines += [[_text(row[column]) for column in report.columns] for row in report.rows]
-    widths = [max(map(len, texts)) for texts in zip(*lines, strict=True)]
-    rendered = ("  ".join(text.ljust(size) for text, size in zip(texts, widths, strict=True)) for texts in lines)
-    return "".join(line.rstrip() + "\n" for line in rendered)
-
-
-def problems_text(report: Report) -> str:
-    """A line for each remark and each problem."""
-    lines = [f"note: {remark}\n" for remark in report.remarks]
-    for problem in report.problems:
-        place = _place(problem)
-        lines.append(f"error: {place + ': ' if place else ''}{problem.message} ({problem.error})\n")
-    return "".join(lines)
-
-
-def _place(problem: Problem) -> str:
-    parts = [] if problem.broker is None else [f"broker {problem.broker}"]
-    if problem.group is not None:
-        parts.append(problem.group or "''")
-    if problem.topic is not None:
-        parts.append(problem.topic if problem.partition is None else f"{problem.topic}-{problem.partition}")
-    return " ".join(parts)
-
-
-def _text(value: Value) -> str:
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str | int):
-        return str(value)
-    return ",".join(f"{place['topic']}-{place['partition']}" for place in value) or "-"
+def problem_of(
+    failure: Failure,
+    deed: Deed = Deed.DESCRIBE,
+    *,
+    group: str | None = None,
+    topic: str | None = None,
+    partition: int | None = None,
+    broker: int | None = None,
+) -> Problem:
+    """The problem that a failure is, with the ACL whose lack explains it."""
+    name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()
+    acl = missing_acl(failure, deed, group_id=group, topic=topic)
+    return Problem(name, str(failure), group, topic, partition, broker, acl)

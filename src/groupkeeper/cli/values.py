@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 import time
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from groupkeeper.cli.properties import BadEscape, read_properties
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
+from groupkeeper.java_properties import BadEscape, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_duration, parse_iso_datetime
 
 STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
-TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
+TYPES = (GroupType.CLASSIC, GroupType.CONSUMER, GroupType.SHARE)
+# Streams groups are only listed.
+LISTED_STATES = (*STATES, GroupState.NOT_READY)
+LISTED_TYPES = (*TYPES, GroupType.STREAMS)
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
 _MAX_PARTITION = 2**31 - 1
@@ -56,17 +60,35 @@ def timeout_ms(text: str) -> int:
 
 def states(text: str) -> list[GroupState]:
     """States separated by commas, in any case."""
+    return _states(text, STATES)
+
+
+def listed_states(text: str) -> list[GroupState]:
+    """The same, of streams groups too."""
+    return _states(text, LISTED_STATES)
+
+
+def _states(text: str, known: Sequence[GroupState]) -> list[GroupState]:
     parsed = [GroupState.parse(part.strip()) for part in text.split(",")]
-    if not set(parsed) <= set(STATES):
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(STATES)}, for example Stable,Empty")
+    if not set(parsed) <= set(known):
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}, for example Stable,Empty")
     return parsed
 
 
 def types(text: str) -> list[GroupType]:
     """Types separated by commas, in any case."""
+    return _types(text, TYPES)
+
+
+def listed_types(text: str) -> list[GroupType]:
+    """The same, with streams groups."""
+    return _types(text, LISTED_TYPES)
+
+
+def _types(text: str, known: Sequence[GroupType]) -> list[GroupType]:
     parsed = [GroupType.parse(part.strip()) for part in text.split(",")]
-    if not set(parsed) <= set(TYPES):
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(TYPES)}, for example Consumer")
+    if not set(parsed) <= set(known):
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}, for example Consumer")
     return parsed
 
 
@@ -121,3 +143,10 @@ def plan_file(path: str) -> PlanFile:
     if not text.strip():
         raise ArgumentTypeError(f"{path!r} is empty: expected lines of topic,partition,offset")
     return PlanFile(path, text)
+
+
+def count(text: str) -> int:
+    """How many, at least 1."""
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise ArgumentTypeError(f"{text!r}: expected a number from 1 on")
+    return int(text)

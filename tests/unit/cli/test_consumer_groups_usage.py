@@ -62,6 +62,13 @@ def test_combinations_that_make_no_sense(capsys: pytest.CaptureFixture[str], arg
     assert refused(capsys, arguments) == message
 
 
+def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "", server=False) == (
+        "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
+        "consumer group offsets."
+    )
+
+
 def test_a_server_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, "--list", server=False) == 'Missing required argument "[bootstrap-server]"'
 

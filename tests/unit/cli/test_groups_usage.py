@@ -27,11 +27,13 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
             "list --state bogus",
             (
                 "argument --state: 'bogus': expected some of PreparingRebalance, CompletingRebalance, Stable, "
-                "Dead, Empty, Assigning, Reconciling, for example Stable,Empty"
+                "Dead, Empty, Assigning, Reconciling, NotReady, for example Stable,Empty"
             ),
         ),
-        ("list --type bogus", "argument --type: 'bogus': expected some of Classic, Consumer, for example Consumer"),
-        ("list --type share", "argument --type: 'share': expected some of Classic, Consumer, for example Consumer"),
+        (
+            "list --type bogus",
+            "argument --type: 'bogus': expected some of Classic, Consumer, Share, Streams, for example Consumer",
+        ),
         ("reset g --to-latest", "name the partitions to reset: --all-topics or --topic"),
         (
             "reset g --to-latest --topic orders:x",

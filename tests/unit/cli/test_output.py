@@ -1,14 +1,11 @@
 """Output that cannot be written or encoded: one line and an exit status, never a traceback."""
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from groupkeeper.cli.reports import Report, as_json
 
 FULL = Path("/dev/full")
 TOOLS = {
@@ -36,6 +33,8 @@ LINES = [
     "groupkeeper --help",
     "groupkeeper --version",
     "groupkeeper groups list --help",
+    "groupkeeper broker --help",
+    "groupkeeper completion bash",
     "groupkeeper groups list --output json --timeout 300 --bootstrap-server 127.0.0.1:1",
     "kafka-consumer-groups --version",
     "kafka-groups --version",
@@ -45,9 +44,10 @@ LINES = [
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("line", LINES)
-def test_a_full_disk_is_one_line(line: str) -> None:
-    done = call(line, f">{FULL}")
+def test_a_full_disk_is_one_line(line: str, unbuffered: str) -> None:
+    done = call(line, f">{FULL}", PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, done.stderr) == (1, "cannot write the output: No space left on device\n")
 
 
@@ -68,7 +68,9 @@ def test_a_reader_who_has_enough_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("line", ["", " broker", " groups", *(f" groups {name}" for name in ("list", "reset"))])
+@pytest.mark.parametrize(
+    "line", ["", " broker", " groups", " context", *(f" groups {name}" for name in ("list", "offsets", "reset"))]
+)
 def test_help_is_plain_ascii(line: str) -> None:
     done = call(f"groupkeeper{line} --help", "", PYTHONIOENCODING="ascii:strict")
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,10 +83,24 @@ def test_letters_that_the_output_lacks() -> None:
     assert (done.returncode, done.stdout) == (0, "The regular expression `??` is valid.\n")
 
 
-def test_json_stays_json_where_letters_are_lacking() -> None:
-    report = Report("groups", ["group"], [{"group": "é東🙂"}])
-    assert "é東🙂" in as_json(report)
-    text = as_json(report, encoding="ascii")
-    assert text.isascii()
-    assert json.loads(text)["groups"] == [{"group": "é東🙂"}]
-    assert json.loads(as_json(report, encoding="latin-1")) == json.loads(text)
+PAIRS = """
+from groupkeeper.cli.output import complain_and_say, flush
+def pairs():
+    yield "note 1\\n", "row 1\\n"
+    yield "note 2\\n", "row 2\\n"
+    raise LookupError
+try:
+    complain_and_say(pairs())
+except LookupError:
+    flush()
+"""
+
+
+def test_notes_stand_before_their_rows_where_both_can_be_seen() -> None:
+    run = subprocess.run([sys.executable, "-c", PAIRS], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert run.stdout == "note 1\nrow 1\nnote 2\nrow 2\n"
+
+
+def test_notes_and_rows_for_different_places() -> None:
+    run = subprocess.run([sys.executable, "-c", PAIRS], capture_output=True, text=True)
+    assert (run.stdout, run.stderr, run.returncode) == ("row 1\nrow 2\n", "note 1\nnote 2\n", 0)

@@ -1,31 +1,8 @@
-"""Files of Java properties, and what Kafka's admin client accepts in them."""
-
-from pathlib import Path
+"""What Kafka's admin client accepts in its properties."""
 
 import pytest
 
-from groupkeeper.cli.properties import BadEscape, BadValue, check_properties, read_properties
-
-
-def read(tmp_path: Path, text: str) -> dict[str, str]:
-    path = tmp_path / "client.properties"
-    path.write_bytes(text.encode("latin-1"))
-    return read_properties(str(path))
-
-
-def test_names_end_at_an_equals_sign_a_colon_or_a_blank(tmp_path: Path) -> None:
-    text = "a=1\nb: 2\r\n  c   3\nd\ne = = 5 \nf\\=g\\ h=\\\\\n"
-    assert read(tmp_path, text) == {"a": "1", "b": "2", "c": "3", "d": "", "e": "= 5 ", "f=g h": "\\"}
-
-
-def test_comments_and_joined_lines(tmp_path: Path) -> None:
-    assert read(tmp_path, "# no\n ! no\n\na=one\\\n   two\\\\\nb=#yes\n") == {"a": "onetwo\\", "b": "#yes"}
-
-
-def test_escapes(tmp_path: Path) -> None:
-    assert read(tmp_path, "a=\\u0041\\t\\q\\u00e9x\n") == {"a": "A\tqéx"}
-    with pytest.raises(BadEscape, match="Malformed"):
-        read(tmp_path, "a=\\u00zz\n")
+from groupkeeper.cli.properties import BadValue, check_properties
 
 
 @pytest.mark.parametrize(

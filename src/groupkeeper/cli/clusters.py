@@ -1,0 +1,246 @@
+"""Commands that ask a cluster: which one, how their report is written, and what happens when it takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from argparse import Namespace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from typing import TYPE_CHECKING, NamedTuple
+
+from groupkeeper.cli import context_files, values
+from groupkeeper.cli.output import complain, flush, say
+from groupkeeper.cli.render import (
+    CsvWriter,
+    JsonLinesWriter,
+    JsonWriter,
+    PlainWriter,
+    TableWriter,
+    Writer,
+    problem_text,
+    remark_text,
+)
+from groupkeeper.cli.reports import Page, Problem, Shape, Value, problem_of
+from groupkeeper.cli.terminal import Progress, has_colour
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError, IllegalArgument
+from groupkeeper.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.commands import ArgumentParser
+
+PATIENCE_S = 1.0
+"""After so long without a connection, it is said what the brokers' addresses answer."""
+
+Pages = Callable[["Asking"], AsyncIterator[Page]]
+"""What a command does: asks, and gives its report page by page. What it raises is the report's last problem."""
+
+
+class UsageMistake(Exception):
+    """The arguments make no sense together, or for the client."""
+
+
+class Cluster(NamedTuple):
+    """Where a cluster is, and the properties of its clients."""
+
+    bootstrap_server: str
+    properties: Mapping[str, str]
+
+
+class Asking(NamedTuple):
+    """What a command asks with. ``is_secured``: the client has to say who it is, so that some things may be hidden."""
+
+    admin: Admin
+    options: Namespace
+    progress: Progress
+    is_secured: bool = False
+
+
+class Report(NamedTuple):
+    """What a command reports. ``more``: facts about the whole unless a page says otherwise. ``is_plain``: no rows.
+    ``has_lines``: it has no end, so JSON is one object for each row.
+    """
+
+    shape: Shape
+    pages: Pages
+    more: Mapping[str, Value] = {}
+    with_columns: Sequence[str] = ()
+    is_plain: bool = False
+    has_lines: bool = False
+
+
+def add_cluster(command: ArgumentParser) -> None:
+    """The arguments that say which cluster to ask, and how to write the report."""
+    where = command.add_argument_group("cluster")
+    where.add_argument(
+        "--bootstrap-server",
+        type=values.servers,
+        metavar="HOST:PORT[,...]",
+        help="brokers to connect to first; default: those of the context",
+    )
+    where.add_argument(
+        "--context",
+        metavar="NAME",
+        help=f"the cluster kept under this name; default: ${context_files.VARIABLE}, else the one in use "
+        "(groupkeeper context use), unless --bootstrap-server is given",
+    )
+    where.add_argument(
+        "--command-config",
+        type=values.properties,
+        metavar="FILE",
+        help="properties for the client, by their Kafka names; they win over the context's",
+    )
+    where.add_argument(
+        "--timeout", type=values.timeout_ms, default=30000, metavar="MS", help="of each call; default: 30000"
+    )
+    add_output(command)
+
+
+def add_output(command: ArgumentParser) -> None:
+    """The arguments that say how to write a report."""
+    how = command.add_argument_group("output")
+    how.add_argument("--output", choices=["table", "json", "csv"], default="table", help="default: table")
+    how.add_argument("--wide", action="store_true", help="all columns in the table")
+    how.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="default: auto, on a terminal unless NO_COLOR is set",
+    )
+    how.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+
+
+def cluster_of(options: Namespace) -> Cluster:
+    """The cluster that the options, the environment and the context in use name, in this order. Raises UsageMistake."""
+    name = options.context
+    if name is None and options.bootstrap_server is None:
+        name = os.environ.get(context_files.VARIABLE) or context_files.current()
+    given: Mapping[str, str] = options.command_config or {}
+    if name is None:
+        if options.bootstrap_server is None:
+            raise UsageMistake(
+                "no cluster is named: give --bootstrap-server HOST:PORT or --context NAME, "
+                f"set {context_files.VARIABLE}, or choose one with 'groupkeeper context use NAME'"
+            )
+        return Cluster(options.bootstrap_server, given)
+    try:
+        context = context_files.read(name)
+    except context_files.ContextProblem as problem:
+        raise UsageMistake(str(problem)) from None
+    properties = {**_referred(context), **context.properties, **given}
+    if context.properties and context_files.is_open_to_others(name):
+        complain(f"note: other users may read the file of context {name}, which can hold secrets\n")
+    return Cluster(options.bootstrap_server or context.bootstrap_server, properties)
+
+
+def _referred(context: context_files.Context) -> Mapping[str, str]:
+    from argparse import ArgumentTypeError
+
+    if context.command_config is None:
+        return {}
+    try:
+        return values.properties(context.command_config)
+    except ArgumentTypeError as problem:
+        raise UsageMistake(f"context {context.name}: {problem}") from None
+
+
+def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
+    """Carry out a command, write its report as it comes, and give the exit status."""
+    try:
+        report = report_of(options)
+        cluster = cluster_of(options)
+        # Rows come by the hundred thousand and are no cycles: looking for those less often saves a seventh of it.
+        gc.set_threshold(100_000)
+        return asyncio.run(_run(options, report, cluster))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+
+
+async def _run(options: Namespace, report: Report, cluster: Cluster) -> int:
+    try:
+        admin = Admin(cluster.bootstrap_server, properties=cluster.properties, default_timeout_ms=options.timeout)
+    except IllegalArgument as problem:
+        source = "--command-config" if options.command_config else "--context"
+        raise UsageMistake(f"argument {source}: {problem}") from None
+    writer = _writer(options, report)
+    problems: list[Problem] = []
+    remarks: list[str] = []
+    is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
+    async with Progress() as progress:
+        say(writer.begin())
+        async with aclosing(_pages(cluster, report, Asking(admin, options, progress, is_secured))) as pages:
+            async for page in pages:
+                progress.clear()
+                say(writer.page(page))
+                flush()
+                problems += page.problems
+                remarks += page.remarks
+        progress.clear()
+        say(writer.end())
+    return _tell(options, remarks, problems)
+
+
+def print_report(options: Namespace, shape: Shape, page: Page) -> int:
+    """Write a report of one page that no cluster is asked for, and give the exit status."""
+    writer = _writer(options, Report(shape, _nothing))
+    say(writer.begin() + writer.page(page) + writer.end())
+    return _tell(options, page.remarks, page.problems)
+
+
+async def _nothing(asking: Asking) -> AsyncIterator[Page]:
+    return
+    yield
+
+
+def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem]) -> int:
+    """Say on standard error what is noteworthy and what failed, unless the report has it; the exit status."""
+    if options.output != "json":
+        is_coloured = has_colour(sys.stderr, options.color)
+        complain("".join(map(remark_text, remarks)))
+        complain("".join(problem_text(problem, has_colour=is_coloured) for problem in problems))
+    return 1 if problems else 0
+
+
+def _writer(options: Namespace, report: Report) -> Writer:
+    if report.is_plain:
+        return PlainWriter()
+    if options.output == "json" and report.has_lines:
+        return JsonLinesWriter(report.shape, encoding=sys.stdout.encoding)
+    if options.output == "json":
+        return JsonWriter(report.shape, report.more, encoding=sys.stdout.encoding)
+    if options.output == "csv":
+        return CsvWriter(report.shape)
+    shown = [column.name for column in report.shape.columns] if options.wide else report.with_columns
+    return TableWriter(report.shape, has_colour=has_colour(sys.stdout, options.color), with_columns=shown)
+
+
+async def _pages(cluster: Cluster, report: Report, asking: Asking) -> AsyncGenerator[Page, None]:
+    """The pages of a report; what fails as a whole is a problem on the last one."""
+    try:
+        async with AsyncExitStack() as stack:
+            asking.progress.say(f"connecting to {cluster.bootstrap_server}")
+            watch = asyncio.create_task(_tell_of_refusals(cluster, asking))
+            try:
+                await stack.enter_async_context(asking.admin)
+            finally:
+                watch.cancel()
+            async for page in report.pages(asking):
+                yield page
+    except (KafkaError, ClientError) as problem:
+        yield Page(problems=[problem_of(problem)])
+
+
+async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
+    """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
+    await asyncio.sleep(PATIENCE_S)
+    from groupkeeper.operations.reach import Reach, try_addresses
+
+    answers = await try_addresses(cluster.bootstrap_server, timeout_s=PATIENCE_S)
+    if all(reach is not Reach.OPEN for _, reach in answers):
+        texts = ", ".join(f"{reach.value} {address}" for address, reach in answers)
+        asking.progress.clear()
+        complain(f"note: {texts}; trying until {asking.options.timeout / 1000:g} s have passed\n")

@@ -1,0 +1,31 @@
+"""``groupkeeper groups …``: the table of its commands."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.commands import Entry, Family
+
+FAMILY = Family(
+    {
+        "list": Entry(
+            "list consumer, share and streams groups with their type and state", "groupkeeper.cli.groups_list:LIST"
+        ),
+        "describe": Entry(
+            "show offsets with lag, members, or the state of groups", "groupkeeper.cli.groups_describe:DESCRIBE"
+        ),
+        "offsets": Entry(
+            "show committed offsets with lag, or sums of it", "groupkeeper.cli.groups_describe:OFFSETS_COMMAND"
+        ),
+        "members": Entry("show members with what they are assigned", "groupkeeper.cli.groups_describe:MEMBERS_COMMAND"),
+        "watch": Entry(
+            "print each change of groups and their members as it happens", "groupkeeper.cli.groups_watch:WATCH"
+        ),
+        "reset": Entry(
+            "set committed offsets of groups without members; shows only, unless --execute",
+            "groupkeeper.cli.groups_reset:RESET",
+        ),
+        "delete-offsets": Entry("delete committed offsets of a group", "groupkeeper.cli.groups_delete:DELETE_OFFSETS"),
+        "delete": Entry("delete groups without members, with their offsets", "groupkeeper.cli.groups_delete:DELETE"),
+    },
+    "List, describe, reset and delete consumer groups; list and describe share groups. Exits with 1 when something "
+    "failed (the rest is shown), and with 2 for a wrong usage, before a broker is asked.",
+)

@@ -1,0 +1,192 @@
+"""``groupkeeper history`` and ``groupkeeper undo``: what was changed from here, and the way back."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.applying import add_applying, apply_pages, ask_back
+from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, add_output, print_report, run_report
+from groupkeeper.cli.commands import Command
+from groupkeeper.cli.journalling import OFF, VARIABLE, journal
+from groupkeeper.cli.plan_shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
+from groupkeeper.cli.plan_writing import words_of
+from groupkeeper.cli.reports import Page, problem_of
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary
+from groupkeeper.operations.plans.making import Otherwise
+from groupkeeper.operations.plans.model import Kind
+from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
+from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
+from groupkeeper.operations.times import utc_text
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.commands import ArgumentParser
+
+UNFINISHED = (
+    "no outcome is recorded: the command was killed, or is still at it. Some, all or none of it may be committed; "
+    "'groupkeeper undo {id} --dry-run' compares it with the cluster"
+)
+
+
+class NothingToUndo(ClientError):
+    """The journal has no change that can be taken back."""
+
+
+class NoSuchChange(ClientError):
+    """The journal doesn't have the change."""
+
+
+def _opened() -> Journal:
+    """The journal. Raises UsageMistake when it is turned off."""
+    where = journal()
+    if where is None:
+        raise UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
+    return where
+
+
+def _add_history(command: ArgumentParser) -> None:
+    command.add_argument("id", nargs="?", metavar="ID", help="one change, with everything in it")
+    command.add_argument("--group", metavar="GROUP", help="only changes of this group")
+    add_output(command)
+
+
+def _history(options: Namespace) -> int:
+    try:
+        where = _opened()
+        if options.id is None:
+            return _list(options, where)
+        return _one(options, _loaded(where, options.id))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+    except (NoSuchChange, JournalUnreadable) as problem:
+        return print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
+
+
+def _list(options: Namespace, where: Journal) -> int:
+    summaries, broken = where.summaries(options.group)
+    remarks = [] if summaries else [f"no changes in {where.path}"]
+    if broken:
+        remarks.append(f"{broken} lines of {where.path} make no sense, and are passed over")
+    unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
+    remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
+    return print_report(options, HISTORY, Page([history_row(one) for one in summaries], (), remarks))
+
+
+def _one(options: Namespace, recorded: Recorded) -> int:
+    head = recorded.head
+    remarks = [f"{head.id}: {recorded.result}, by {head.user} on {head.host}: {' '.join(head.command)}"]
+    if recorded.result is Result.UNFINISHED:
+        remarks.append(UNFINISHED.format(id=head.id))
+    groups = ((key, pairs) for key, pairs in recorded.groups.items() if options.group in (None, key))
+    rows = list(recorded_rows(groups, recorded.lost))
+    return print_report(options, RECORDED, Page(rows, (), remarks))
+
+
+def _add_undo(command: ArgumentParser) -> None:
+    command.add_argument(
+        "id", nargs="?", metavar="ID", help="the change (groupkeeper history); default: the last one that isn't undone"
+    )
+    command.add_argument(
+        "--if-out-of-range",
+        choices=["fail", "clamp", "skip"],
+        default="fail",
+        help="where the log doesn't hold the earlier offset any more: refuse (default), go to the log's nearer end, or "
+        "leave the partition as it is",
+    )
+    add_applying(command)
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    _opened()
+    return Report(OUTCOMES, _pages)
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    recorded = _chosen(options.id, await cluster_id_of(asking.admin))
+    asking.progress.say(f"comparing {len(recorded.groups)} groups")
+    is_share = _is_of_share_groups(recorded)
+    if is_share:
+        asking = asking._replace(admin=ShareAdmin(asking.admin))
+    plan, verdict = await make_undo(
+        asking.admin,
+        recorded,
+        without_secrets(words_of(options)),
+        time.time_ns() // 10**6,
+        if_out_of_range=Otherwise(options.if_out_of_range),
+    )
+    remarks = []
+    head = recorded.head
+    if recorded.result is Result.UNFINISHED:
+        remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
+    remarks.append(f"{head.id} was made by {head.user} at {utc_text(head.time_ms)}: {' '.join(head.command)}")
+    if is_share:
+        remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
+    yield Page(remarks=remarks)
+    ask_back(options, plan)
+    async for page in apply_pages(asking, plan, verdict):
+        yield page
+
+
+def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
+    """The change to take back. Raises NoSuchChange, NothingToUndo."""
+    where = _opened()
+    if change_id is None:
+        summaries, _ = where.summaries()
+        open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]
+        if not open_to_undo:
+            raise NothingToUndo(f"{where.path} has no change of this cluster that isn't undone")
+        change_id = open_to_undo[-1].head.id
+    return _loaded(where, change_id)
+
+
+def _is_of_share_groups(recorded: Recorded) -> bool:
+    """Whether the change, or what it takes back, is one of share groups."""
+    head = recorded.head
+    while head.undoes is not None:
+        earlier = _opened().load(head.undoes)
+        if earlier is None:
+            break
+        head = earlier.head
+    return head.kind in SHARE_KINDS
+
+
+def _loaded(where: Journal, change_id: str) -> Recorded:
+    recorded = where.load(change_id)
+    if recorded is None:
+        raise NoSuchChange(f"{where.path} has no change {change_id}: see 'groupkeeper history'")
+    return recorded
+
+
+def _is_open(summary: Summary, cluster_id: str | None) -> bool:
+    head = summary.head
+    is_here = None in (cluster_id, head.cluster_id) or head.cluster_id == cluster_id
+    return is_here and head.kind != Kind.UNDO and summary.undone_by is None and summary.result is not Result.REFUSED
+
+
+HISTORY_COMMAND = Command(
+    _add_history,
+    _history,
+    "Show what was changed from this machine, oldest first: the journal. No cluster is asked.",
+    """\
+examples:
+  groupkeeper history
+  groupkeeper history 20261121T093416-4f2a""",
+)
+
+UNDO = Command(
+    _add_undo,
+    lambda options: run_report(options, _report),
+    "Take a change back: commit what was committed before, delete what wasn't there. Refused, as any plan, where "
+    "somebody has committed since.",
+    """\
+examples:
+  groupkeeper undo --dry-run
+  groupkeeper undo 20261121T093416-4f2a""",
+)

@@ -1,0 +1,321 @@
+"""`groupkeeper pipeline`: the offsets topics of clusters as tables, with Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from groupkeeper.cli import values
+from groupkeeper.cli.commands import Command, Entry, Family
+from groupkeeper.cli.output import complain, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from groupkeeper.cli.commands import ArgumentParser
+    from groupkeeper.cli.pipeline_watch import Screen
+    from groupkeeper.pipeline.jobs.watch import Summary
+    from groupkeeper.pipeline.planning import Plan
+
+__all__ = [
+    "FAMILY",
+    "FOLLOW",
+    "SNAPSHOT",
+    "add_clusters",
+    "add_output",
+    "add_spark",
+    "do_job",
+    "import_job",
+    "import_part",
+    "run_job",
+    "snapshot_work",
+]
+
+_FAILED = 1
+_FEW = 500_000
+"""So few records are read before Java's better compiler pays."""
+
+
+def add_clusters(
+    parser: ArgumentParser, otherwise: str = "the context in use, unless --bootstrap-server is given"
+) -> None:
+    """The arguments that say which clusters to read; `otherwise` is what happens without them."""
+    where = parser.add_argument_group("clusters")
+    where.add_argument(
+        "--bootstrap-server", action="append", metavar="[NAME=]HOST:PORT[,...]", dest="servers", default=[],
+        type=_named_servers,
+        help="a cluster to read, called NAME in the tables, else by its cluster id; may be given several times",
+    )  # fmt: skip
+    where.add_argument(
+        "--context", action="append", metavar="NAME", dest="contexts", default=[],
+        help="a cluster kept under this name, which it has in the tables too; may be given several times; default: "
+        + otherwise,
+    )  # fmt: skip
+    where.add_argument(
+        "--command-config", type=values.properties, metavar="FILE",
+        help="properties for the client, by their Kafka names, for all clusters; they win over the contexts'",
+    )  # fmt: skip
+
+
+def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
+    """The arguments that say where tables go, and what is said: `told` as text."""
+    parser.add_argument("--output", required=True, metavar="DIR", help="where the tables are: any path Spark writes to")
+    parser.add_argument(
+        "--output-format", choices=["text", "json"], default="text",
+        help=f"what is written to standard output: {told}, or a JSON object that sums up; default: text",
+    )  # fmt: skip
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+
+
+def add_spark(parser: ArgumentParser) -> None:
+    """The arguments that say where Spark runs."""
+    how = parser.add_argument_group("Spark")
+    where = how.add_mutually_exclusive_group()
+    where.add_argument("--master", metavar="URL", help="Spark's master; default: all cores of this machine")
+    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
+
+
+def _named_servers(text: str) -> tuple[str, str]:
+    name, equals, servers = text.rpartition("=")
+    if equals and not name:
+        raise ArgumentTypeError(f"{text!r}: expected NAME=HOST:PORT")
+    return name, values.servers(servers)
+
+
+def _add_snapshot_arguments(parser: ArgumentParser) -> None:
+    add_output(parser)
+    add_clusters(parser)
+    add_spark(parser)
+
+
+def _snapshot(options: Namespace) -> int:
+    return run_job(options, "snapshot", snapshot_work(options))
+
+
+def snapshot_work(options: Namespace) -> Callable[[Screen, dict[str, str], Plan, Any], Summary]:
+    """What `snapshot` does, for run_job."""
+
+    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        snapshot = import_job("snapshot").snapshot
+        summary: Summary = snapshot(
+            spark, source, options.output, screen, found=found, is_remote=options.remote is not None
+        )
+        return summary
+
+    return work
+
+
+def _add_follow_arguments(parser: ArgumentParser) -> None:
+    _add_snapshot_arguments(parser)
+    parser.add_argument(
+        "--interval", type=_seconds, default=5.0, metavar="S", help="between two looks at the clusters; default: 5"
+    )
+    parser.add_argument(
+        "--refresh", type=_seconds, default=30.0, metavar="S",
+        help="least time between two times that the tables which are no history are made anew; default: 30",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0
+    if not 0 < found < 86400 * 365:
+        raise ArgumentTypeError(f"{text!r}: expected a number of seconds above 0, for example 30")
+    return found
+
+
+def _follow(options: Namespace) -> int:
+    if options.remote is not None:
+        options.refuse("follow writes from where it is started: --master, not --remote")
+    stop = threading.Event()
+
+    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: stop.set())
+        screen.say("following; Ctrl-C ends it")
+        summary: Summary = import_job("follow").follow(
+            spark, source, options.output, stop, screen,
+            interval_s=options.interval, refresh_s=options.refresh, found=found,
+        )  # fmt: skip
+        return summary
+
+    return run_job(options, "follow", work, has_end=False)
+
+
+def run_job(
+    options: Namespace,
+    name: str,
+    work: Callable[[Screen, dict[str, str], Plan, Any], Summary],
+    *,
+    has_end: bool = True,
+    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
+) -> int:
+    """Ask the clusters, start Spark, do the work, say what was done; the result is the exit status. `more` are options
+    of the source.
+    """
+    from groupkeeper.cli.pipeline_watch import Screen
+    from groupkeeper.pipeline.errors import SourceError
+
+    screen = Screen()
+    try:
+        summary = do_job(options, name, work, screen, has_end=has_end, more=more)
+    except SourceError as error:
+        complain(f"error: {error}\n")
+        if options.output_format == "json":
+            say(_json_text(options, name, None, str(error)))
+        return _FAILED
+    say(_json_text(options, name, summary) if options.output_format == "json" else f"{options.output}\n")
+    screen.say(f"done in {screen.seconds:.1f} s")
+    return _FAILED if summary.problems else 0
+
+
+def do_job(
+    options: Namespace,
+    name: str,
+    work: Callable[[Screen, dict[str, str], Plan, Any], Summary],
+    screen: Screen,
+    *,
+    has_end: bool = True,
+    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
+) -> Summary:
+    """As run_job, but nothing is said of what was done, and what goes wrong raises SourceError."""
+    with screen.shown():
+        source = source_of(options)
+        found = _survey({**source, **dict(more)}, screen, has_end=has_end)
+        screen.doing("starting Spark")
+        is_short = has_end and sum(each.size for each in found.ranges) < _FEW
+        session = import_job("running").session
+        with session(name, master=options.master, remote=options.remote, is_short=is_short) as spark:
+            screen.tasks = lambda: _tasks(spark)
+            summary = work(screen, source, found, spark)
+            screen.doing("")
+    return summary
+
+
+def _json_text(options: Namespace, name: str, summary: Summary | None, error: str | None = None) -> str:
+    found: dict[str, object] = {"schema": f"pipeline-{name}/1", "output": options.output}
+    tables = [] if summary is None else list(dict.fromkeys([*summary.new_rows, *summary.rows]))
+    found["tables"] = [
+        {
+            "table": table,
+            "rows": summary.rows.get(table) if summary else None,
+            "new_rows": summary.new_rows.get(table) if summary else None,
+        }
+        for table in tables
+    ]
+    found["notes"] = summary.notes if summary else []
+    problems = [each._asdict() for each in summary.problems] if summary else [{"cluster": None, "message": error}]
+    found["problems"] = problems
+    return json.dumps(found, indent=2) + "\n"
+
+
+def import_job(name: str) -> Any:
+    """A module of the pipeline's jobs. Raises SourceError where the extra is missing."""
+    return import_part(f"jobs.{name}")
+
+
+def import_part(name: str) -> Any:
+    """A module of the pipeline. Raises SourceError where the extra is missing."""
+    from groupkeeper.pipeline.errors import SourceError
+
+    try:
+        return import_module(f"groupkeeper.pipeline.{name}")
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{error.name} is missing: pip install '.[spark]' in a checkout brings it") from None
+
+
+def source_of(options: Namespace) -> dict[str, str]:
+    """The source's options for the clusters that are named."""
+    given = options.command_config or {}
+    clusters = [(name, servers, given) for name, servers in options.servers]
+    if options.contexts or not clusters:
+        clusters += _of_contexts(options)
+    names = [name or servers for name, servers, _ in clusters]
+    if len(set(names)) < len(names):
+        options.refuse(f"a cluster is named twice: {', '.join(names)}")
+    found = [
+        {f"kafka.{key}": value for key, value in properties.items()} | {"kafka.bootstrap.servers": servers}
+        for _, servers, properties in clusters
+    ]
+    if len(found) == 1:
+        return found[0] | ({"cluster": clusters[0][0]} if clusters[0][0] else {})
+    return {"clusters": json.dumps(dict(zip(names, found, strict=True)))}
+
+
+def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
+    from groupkeeper.cli.clusters import UsageMistake, cluster_of
+
+    found = []
+    for name in options.contexts or [None]:
+        asked = Namespace(context=name, bootstrap_server=None, command_config=options.command_config)
+        try:
+            cluster = cluster_of(asked)
+        except UsageMistake as mistake:
+            options.refuse(str(mistake))
+            raise
+        found.append((name or "", cluster.bootstrap_server, dict(cluster.properties)))
+    return found
+
+
+def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
+    """What there is to read, before Spark takes its time. Raises SourceError when no cluster can be read."""
+    from groupkeeper.pipeline.options import parse_options
+    from groupkeeper.pipeline.planning import plan
+
+    screen.doing("asking the clusters")
+    found = asyncio.run(plan(parse_options(source)))
+    for name in dict.fromkeys(each.name for each in found.ranges):
+        own = [each for each in found.ranges if each.name == name]
+        screen.say(f"cluster {name}: {len(own)} partitions, {sum(each.size for each in own)} records at most")
+    if not found.ranges and has_end:
+        from groupkeeper.pipeline.errors import SourceError
+
+        *others, last = found.failed.values()
+        for error in others:
+            complain(f"error: {error}\n")
+        raise last if found.failed else SourceError("there are no partitions to read")
+    return found
+
+
+def _tasks(spark: Any) -> tuple[int, int] | None:
+    """Tasks done and all tasks, of the stages that run."""
+    tracker = getattr(spark, "_sc", None) and spark.sparkContext.statusTracker()
+    if not tracker:
+        return None
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return (sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)) if known else None
+
+
+SNAPSHOT = Command(
+    _add_snapshot_arguments,
+    _snapshot,
+    "Append what is new in the offsets topics of clusters to the history in DIR, and make all other tables anew "
+    "(docs/pipeline.md). Spark runs on this machine unless told otherwise.",
+)
+FOLLOW = Command(
+    _add_follow_arguments,
+    _follow,
+    "Do what snapshot does over and over, with Structured Streaming, until Ctrl-C or SIGTERM. After a kill at any "
+    "moment it goes on where it was: no row is lost or doubled.",
+)
+
+FAMILY = Family(
+    {
+        "snapshot": Entry("bring the tables up to date", "groupkeeper.cli.pipeline:SNAPSHOT"),
+        "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline:FOLLOW"),
+        "report": Entry("show what the tables say, as a page and in short", "groupkeeper.cli.pipeline_report:REPORT"),
+        "as-of": Entry(
+            "find the committed offsets of a time that has passed", "groupkeeper.cli.pipeline_questions:AS_OF"
+        ),
+        "scan-time": Entry("find the first offsets from a time on", "groupkeeper.cli.pipeline_questions:SCAN_TIME"),
+    }
+)

@@ -1,0 +1,135 @@
+"""What is said while a job of the pipeline runs: lines, and at a terminal one that says how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from groupkeeper.cli.output import complain
+from groupkeeper.cli.terminal import is_terminal
+from groupkeeper.pipeline.jobs.watch import Problem, Watch
+
+__all__ = ["Screen", "amount", "duration"]
+
+_INTERVAL_S = 0.5
+
+
+def amount(number: float) -> str:
+    """As people read it: 950, 12.3 k, 4.56 M."""
+    for limit, unit in ((1e6, " M"), (1e3, " k")):
+        if number >= 10 * limit or (number >= limit and unit == " M"):
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """As people read it: 12 s, 3 min 5 s, 2 h 10 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class Screen(Watch):
+    """Writes to standard error. `tasks` gives how many tasks of the work under way are done, and how many there are;
+    None where nobody knows.
+    """
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self.tasks: Callable[[], tuple[int, int] | None] = lambda: None
+        self._is_quiet = is_quiet
+        self._has_line = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb" and not is_quiet
+        self._began = time.monotonic()
+        self._phase_began = self._began
+        self._doing = ""
+        self._records = 0
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """While this lasts, a terminal's last line says what goes on."""
+        if not self._has_line:
+            yield
+            return
+        ticker = threading.Thread(target=self._tick, daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            ticker.join()
+            self._erase()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._began
+
+    def doing(self, text: str, records: int = 0) -> None:
+        """What goes on from now on, and how many records that is about."""
+        with self._lock:
+            self._doing, self._records, self._phase_began = text, records, time.monotonic()
+        if not self._has_line and text:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._is_quiet:
+            return
+        with self._lock:
+            self._erase()
+            complain(f"{text}\n")
+
+    def reading(self, records: int) -> None:
+        self.doing(f"reading {amount(records)} records" if records else "nothing new to read", records)
+
+    def making(self, tables: int) -> None:
+        if self._has_line:
+            self.doing(f"making {tables} tables")
+
+    def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
+        if not is_appended:
+            self.say(f"{name}: {rows} rows")
+        elif rows:
+            self.say(f"{name}: {rows} new rows")
+
+    def note(self, text: str) -> None:
+        self.say(f"note: {text}")
+
+    def problem(self, problem: Problem) -> None:
+        with self._lock:
+            self._erase()
+            complain(f"error: {problem.message}\n")
+
+    def _tick(self) -> None:
+        while not self._ended.wait(_INTERVAL_S):
+            with self._lock:
+                if self._doing:
+                    line = self._line()[: shutil.get_terminal_size().columns - 1]
+                    with contextlib.suppress(OSError):
+                        sys.stderr.write(f"\r\x1b[K{line}")
+                        sys.stderr.flush()
+
+    def _line(self) -> str:
+        elapsed_s = time.monotonic() - self._phase_began
+        counted = self.tasks() if self._records else None
+        parts = [self._doing]
+        if counted is not None and 0 < counted[0] <= counted[1]:
+            share = counted[0] / counted[1]
+            rate = self._records * share / elapsed_s
+            parts.append(f"{share:.0%}, {amount(rate)}/s, {duration(elapsed_s / share - elapsed_s)} left")
+        return f"{', '.join(parts)} ({duration(self.seconds)})"
+
+    def _erase(self) -> None:
+        if self._has_line:
+            with contextlib.suppress(OSError):
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()

@@ -1,0 +1,103 @@
+"""``groupkeeper plan clone``."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli import values
+from groupkeeper.cli.clusters import Asking, Cluster, Report, UsageMistake, add_cluster, cluster_of, run_report
+from groupkeeper.cli.commands import Command
+from groupkeeper.cli.plan_shapes import CHANGES
+from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, shown, topics_of, words_of
+from groupkeeper.cli.reports import Page
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.operations.plans.cloning import Source, make_clone
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Otherwise, Policies
+from groupkeeper.operations.plans.recording import without_secrets
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.commands import ArgumentParser
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    command.add_argument("source", metavar="GROUP", help="whose offsets are copied")
+    command.add_argument("target", metavar="TO_GROUP", help="the group that gets them")
+    add_scope(command)
+    command.add_argument("--regex", action="store_true", help="--topic is a regular expression, for the whole name")
+    add_policies(command, "the other cluster's records have no counterpart")
+    add_saving(command)
+    where = command.add_argument_group("cluster of GROUP, if it is another one")
+    where.add_argument("--from-bootstrap-server", type=values.servers, metavar="HOST:PORT[,...]", help="its brokers")
+    where.add_argument("--from-context", metavar="NAME", help="the cluster kept under this name")
+    where.add_argument(
+        "--from-command-config", type=values.properties, metavar="FILE", help="properties for its client"
+    )
+    where.add_argument(
+        "--topic-prefix", metavar="TEXT", default="", help="stands in front of the names of its topics here: 'east.'"
+    )
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
+        raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
+    if _source_of(options) is None and options.source == options.target and not options.topic_prefix:
+        raise UsageMistake("a group cannot be cloned to itself")
+    topics_of(options)
+    return Report(CHANGES, _pages, is_plain=is_plain(options))
+
+
+def _source_of(options: Namespace) -> Cluster | None:
+    """Where the source group is, None: in the same cluster. Raises UsageMistake."""
+    if options.from_bootstrap_server is None and options.from_context is None:
+        return None
+    return cluster_of(
+        Namespace(
+            bootstrap_server=options.from_bootstrap_server,
+            context=options.from_context,
+            command_config=options.from_command_config,
+        )
+    )
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    where = _source_of(options)
+    async with AsyncExitStack() as stack:
+        other = None
+        if where is not None:
+            asking.progress.say(f"connecting to {where.bootstrap_server}")
+            try:
+                other = Admin(where.bootstrap_server, properties=where.properties, default_timeout_ms=options.timeout)
+            except IllegalArgument as problem:
+                raise UsageMistake(f"argument --from-command-config: {problem}") from None
+            await stack.enter_async_context(other)
+        asking.progress.say(f"planning {options.target}")
+        made = await make_clone(
+            asking.admin,
+            Source(options.source, other, options.topic_prefix),
+            options.target,
+            topics_of(options) if options.topic else ALL_COMMITTED,
+            Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range)),
+            time.time_ns() // 10**6,
+            without_secrets(words_of(options)),
+        )
+    for page in shown(made, options):
+        yield page
+
+
+CLONE = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Plan to give a group the offsets of another one. Nothing is changed. From another cluster they are translated by "
+    "the times of records, and it is said how exact that is.",
+    """\
+examples:
+  groupkeeper plan clone billing billing-test --save plan.json
+  groupkeeper plan clone billing billing --from-context east --topic-prefix east. --save plan.json""",
+)

@@ -1,0 +1,94 @@
+"""``groupkeeper plan reset``: what a reset would do, as a table and as a file for ``groupkeeper apply``."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.commands import Command
+from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, passed_over, selected
+from groupkeeper.cli.groups_reset import add_scenario, scenario_of
+from groupkeeper.cli.plan_shapes import CHANGES
+from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, shown, topics_of, words_of
+from groupkeeper.cli.reports import Page
+from groupkeeper.operations import plan_csv
+from groupkeeper.operations.plans.making import Otherwise, Policies, Request, make_reset
+from groupkeeper.operations.plans.recording import without_secrets
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.commands import ArgumentParser
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command)
+    add_scope(command)
+    add_scenario(command)
+    add_policies(command)
+    add_saving(command)
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    """Refuses what doesn't go together, and a file that isn't one of offsets."""
+    if options.from_file is None:
+        if not options.all_topics and not options.topic:
+            raise UsageMistake("name the partitions to reset: --all-topics or --topic")
+    elif options.all_topics or options.topic:
+        name = "--all-topics" if options.all_topics else "--topic"
+        raise UsageMistake(f"argument {name}: not allowed with argument --from-file, which names the partitions")
+    names_of(options, "groups")
+    topics_of(options)
+    plans_of(options)
+    return Report(CHANGES, _pages, is_plain=is_plain(options))
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    selection, said = await selected(asking)
+    plans = plans_of(options)
+    yield said._replace(remarks=[*said.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)])
+    asking.progress.say(f"planning {len(selection.group_ids)} groups")
+    scenario = None if options.from_file is not None else scenario_of(options)
+    request = Request(
+        selection.group_ids,
+        topics_of(options),
+        scenario,
+        Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range)),
+        plans,
+        without_secrets(words_of(options)),
+        time.time_ns() // 10**6,
+        "" if options.from_file is None else options.from_file.path,
+    )
+    made = await make_reset(asking.admin, request)
+    has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
+    for page in shown(made, options, None if has_notes else scenario):
+        yield page
+
+
+def plans_of(options: Namespace) -> plan_csv.Plans | None:
+    """The offsets of --from-file, None without it. Raises UsageMistake."""
+    if options.from_file is None:
+        return None
+    names = names_of(options, "groups")
+    only = names.exact[0] if len(names.exact) == 1 and not names.patterns else None
+    try:
+        return plan_csv.read(options.from_file.text, only)
+    except plan_csv.BadPlan as problem:
+        raise UsageMistake(f"argument --from-file: {options.from_file.path}, {problem}") from None
+
+
+RESET = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Plan new committed offsets. Nothing is changed. The table shows, for each partition, the offset before and after, "
+    "how much is skipped or read again, and which times that means.",
+    """\
+examples:
+  groupkeeper plan reset billing --topic orders --by-duration PT1H --save plan.json
+  groupkeeper plan reset 'billing-*' --all-topics --to-earliest --save plan.json
+  groupkeeper apply plan.json""",
+)

@@ -1,0 +1,169 @@
+"""The rows that the commands on plans and the journal report, column by column, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from groupkeeper.cli.reports import Column, Problem, Row, Shape, problem_of
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.plans.journal import Lost, Pair, Summary
+from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.operations.times import utc_text
+
+_PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
+
+CHANGES = Shape(
+    "plan",
+    "changes",
+    [
+        *_PLACE,
+        Column("before", "the committed offset; null: nothing is committed"),
+        Column("after", "the planned offset; null: it is deleted"),
+        Column("skipped", "so many offsets are passed over; null: not known"),
+        Column("replayed", "so many offsets are read again; null: not known"),
+        Column("before_time", "of the record at the offset before; null: there is none, or it isn't known"),
+        Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known"),
+        Column("oldest", "where the log begins"),
+        Column("latest", "where the log ends"),
+        Column("state", "of the group", in_table=False),
+        Column("why", ""),
+    ],
+)
+
+OUTCOMES = Shape(
+    "outcome",
+    "changes",
+    [
+        *_PLACE,
+        Column("before", "what was committed before; null: nothing"),
+        Column("after", "what is committed now, read back; null: nothing"),
+        Column("result", "`applied`, or `already`: it was so before"),
+    ],
+)
+
+HISTORY = Shape(
+    "history",
+    "changes",
+    [
+        Column("id", "of the change: `groupkeeper undo ID` takes it back"),
+        Column("time", ""),
+        Column("user", "who made it"),
+        Column("host", "on which machine", in_table=False),
+        Column("cluster_id", "null: not known", in_table=False),
+        Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),
+        Column("groups", "how many"),
+        Column("partitions", "of all groups together"),
+        Column("names", "the first groups"),
+        Column("result", "`applied`, `partly`, `refused`, or `unfinished`: no outcome is known"),
+        Column("undone_by", "the id of the change that took it back; null: none did"),
+        Column("command", "how it was made, without secrets", in_table=False),
+    ],
+)
+
+RECORDED = Shape(
+    "recorded",
+    "changes",
+    [
+        *_PLACE,
+        Column("before", "what was committed before; null: nothing"),
+        Column("after", "what was to be committed; null: nothing"),
+        Column("error", "why that did not come about; null: nothing is known against it"),
+    ],
+)
+
+
+def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
+    """A plan as rows of CHANGES."""
+    for group in groups:
+        for place, change in group.changes.items():
+            moved = change.moved
+            yield {
+                "group": group.group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                "before": _offset(change.before),
+                "after": _offset(change.after),
+                "skipped": None if moved is None else max(0, moved),
+                "replayed": None if moved is None else max(0, -moved),
+                "before_time": _time(change.before_ms),
+                "after_time": _time(change.after_ms),
+                "oldest": change.oldest,
+                "latest": change.latest,
+                "state": group.state,
+                "why": change.why,
+            }
+
+
+def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
+    """Changes that were made, as rows of OUTCOMES."""
+    for group in groups:
+        for place, change in group.changes.items():
+            offsets = {"before": _offset(change.before), "after": _offset(change.after)}
+            yield {
+                "group": group.group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                **offsets,
+                "result": "applied",
+            }
+
+
+def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
+    """Places that were as planned before, as rows of OUTCOMES."""
+    changes = {group.group_id: group.changes for group in planned}
+    for group_id, place in places:
+        now = _offset(changes[group_id][place].after)
+        row: Row = {"group": group_id, "topic": place.topic, "partition": place.partition}
+        yield {**row, "before": now, "after": now, "result": "already"}
+
+
+def history_row(summary: Summary) -> Row:
+    """A change as a row of HISTORY."""
+    head = summary.head
+    names = ", ".join(summary.groups)
+    more = summary.group_count - len(summary.groups)
+    return {
+        "id": head.id,
+        "time": utc_text(head.time_ms),
+        "user": head.user,
+        "host": head.host,
+        "cluster_id": head.cluster_id,
+        "kind": head.kind,
+        "groups": summary.group_count,
+        "partitions": summary.partition_count,
+        "names": f"{names} and {more} more" if more else names,
+        "result": str(summary.result),
+        "undone_by": summary.undone_by,
+        "command": " ".join(head.command),
+    }
+
+
+def recorded_rows(groups: Iterable[tuple[str, dict[TopicPartition, Pair]]], lost: Iterable[Lost]) -> Iterable[Row]:
+    """A change with everything in it, as rows of RECORDED."""
+    errors = {(one.group_id, one.topic, one.partition): one.error for one in lost}
+    for group_id, pairs in groups:
+        for place, (before, after) in pairs.items():
+            error = errors.get((group_id, *place), errors.get((group_id, None, None)))
+            yield {
+                "group": group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                "before": _offset(before),
+                "after": _offset(after),
+                "error": error,
+            }
+
+
+def trouble_problem(trouble: Trouble, deed: Deed = Deed.COMMIT) -> Problem:
+    """What keeps something from being planned or done."""
+    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)
+
+
+def _offset(commit: OffsetAndMetadata | None) -> int | None:
+    return None if commit is None else commit.offset
+
+
+def _time(time_ms: int | None) -> str | None:
+    return None if time_ms is None else utc_text(time_ms)

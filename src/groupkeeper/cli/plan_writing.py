@@ -1,0 +1,155 @@
+"""What the commands that make plans have in common: which partitions, the file, and how a plan is shown."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli import values
+from groupkeeper.cli.clusters import UsageMistake
+from groupkeeper.cli.files import Unsaved, save
+from groupkeeper.cli.plan_shapes import change_rows, trouble_problem
+from groupkeeper.cli.reports import Page
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import NoSuchTime, OutOfRange
+from groupkeeper.operations.plans import document, official
+from groupkeeper.operations.plans.making import Made, Topics
+from groupkeeper.operations.reset import Scenario, parse_topic_argument
+from groupkeeper.operations.selection import BadPattern, Names
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.commands import ArgumentParser
+
+ROWS_PER_PAGE = 1000
+STANDARD_OUTPUT = "-"
+
+
+class NotSaved(ClientError):
+    """The plan could not be written to its file."""
+
+
+def add_scope(command: ArgumentParser) -> None:
+    """Which partitions: --topic, or --all-topics."""
+    scope = command.add_mutually_exclusive_group()
+    scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
+    scope.add_argument(
+        "--topic",
+        action="append",
+        type=values.topic,
+        metavar="TOPIC[:0,1]",
+        help="all partitions of a topic, or some; a glob stands for topics with committed offsets; repeat for several",
+    )
+
+
+def add_policies(command: ArgumentParser, no_record: str = "no record is from that time on") -> None:
+    """What to do where things can't be done as asked."""
+    command.add_argument(
+        "--if-no-record",
+        choices=["end", "skip", "fail"],
+        default="end",
+        help=f"where {no_record}: go to the end of the log (default), leave the partition as it is, or make no plan",
+    )
+    command.add_argument(
+        "--if-out-of-range",
+        choices=["clamp", "skip", "fail"],
+        default="clamp",
+        help="where the log doesn't hold the offset: go to its nearer end (default), leave the partition as it is, "
+        "or make no plan",
+    )
+
+
+def add_saving(command: ArgumentParser) -> None:
+    """What becomes of the plan."""
+    command.add_argument("--save", metavar="FILE", help="write the plan to a file for groupkeeper apply; -: only that")
+    command.add_argument(
+        "--show-command", action="store_true", help="print the official tool's commands that do the same, nothing else"
+    )
+
+
+def is_plain(options: Namespace) -> bool:
+    """Whether the plan or commands are all that is printed. Raises UsageMistake for what doesn't go with that."""
+    plain = options.show_command or options.save == STANDARD_OUTPUT
+    if plain and options.output != "table":
+        name = "--show-command" if options.show_command else "--save -"
+        raise UsageMistake(f"argument {name}: not allowed with --output {options.output}")
+    if options.show_command and options.save == STANDARD_OUTPUT:
+        raise UsageMistake("argument --show-command: not allowed with --save -")
+    return bool(plain)
+
+
+def shown(made: Made, options: Namespace, scenario: Scenario | None = None) -> list[Page]:
+    """A plan as it is shown, and written to the file that was asked for. ``scenario``: where all of it goes."""
+    rows = list(change_rows(made.plan.groups))
+    problems = [trouble_problem(trouble) for trouble in made.troubles]
+    remarks = list(made.remarks)
+    plain = ""
+    is_refused = any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in made.troubles)
+    if options.show_command:
+        lines = official.commands(made.plan, connection_of(options), scenario)
+        plain = "".join(f"{line}\n" for line in lines)
+    if not rows:
+        remarks.append("there is nothing to plan")
+    elif is_refused:
+        remarks.append("no plan is written, as it was to fail in this case")
+    elif options.save is None:
+        if not options.show_command:
+            remarks.append("nothing is changed: add --save FILE, and apply the file with 'groupkeeper apply FILE'")
+    elif options.save == STANDARD_OUTPUT:
+        plain = "".join(document.write(made.plan))
+    else:
+        try:
+            save(options.save, document.write(made.plan))
+        except Unsaved as problem:
+            raise NotSaved(str(problem)) from None
+        groups = len(made.plan.groups)
+        counted = f"{groups} group{'s' * (groups != 1)}, {made.plan.size} partitions"
+        remarks.append(f"{counted}: apply them with 'groupkeeper apply {options.save}'")
+    pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
+    return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
+
+
+def topics_of(options: Namespace) -> Topics:
+    """Which partitions are meant. Raises UsageMistake."""
+    if options.all_topics:
+        return Topics(matches=lambda place: True)
+    names: list[str] = []
+    partitions: list[TopicPartition] = []
+    accepts: list[Callable[[TopicPartition], bool]] = []
+    for argument in options.topic or ():
+        topic, numbers = parse_topic_argument(argument)
+        try:
+            pattern = Names([topic], regex=options.regex)
+        except BadPattern as problem:
+            raise UsageMistake(f"argument --topic: {problem}") from None
+        if pattern.patterns:
+            accepts.append(_accepting(pattern, numbers))
+        elif numbers is None:
+            names.append(topic)
+        else:
+            partitions += (TopicPartition(topic, number) for number in numbers)
+    if not accepts:
+        return Topics(names, partitions)
+    return Topics(names, partitions, lambda place: any(accept(place) for accept in accepts))
+
+
+def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPartition], bool]:
+    return lambda place: pattern.matches(place.topic) and (numbers is None or place.partition in numbers)
+
+
+def words_of(options: Namespace) -> tuple[str, ...]:
+    """The command as it was typed."""
+    return ("groupkeeper", *getattr(options, "words", sys.argv[1:]))
+
+
+def connection_of(options: Namespace) -> list[str]:
+    """Where the cluster is, as options of the official tool."""
+    from groupkeeper.cli.clusters import cluster_of
+
+    words = ["--bootstrap-server", cluster_of(options).bootstrap_server]
+    typed = words_of(options)
+    if "--command-config" in typed:
+        words += ["--command-config", typed[typed.index("--command-config") + 1]]
+    return words

@@ -1,0 +1,48 @@
+"""What resets of consumer groups and of share groups have in common: partitions, times, and the official words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from groupkeeper.cli import java
+from groupkeeper.cli.drop_in import ExecutionFailure, failing
+from groupkeeper.cli.options import Options
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.reset import partitions_of
+from groupkeeper.operations.times import BadDatetime, parse_datetime
+
+
+async def named_partitions(admin: Admin, options: Options, timeout_ms: int) -> Sequence[TopicPartition]:
+    """The partitions that --topic names. Raises BadTopicArgument, ExecutionFailure."""
+    with failing(java.message):
+        return await partitions_of(admin, options.texts("topic"), timeout_ms=timeout_ms)
+
+
+def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:
+    """Topics that overlap are too much for the official tool's maps. Raises ExecutionFailure."""
+    if len(set(partitions)) < len(partitions):
+        twice = next(partition for partition in partitions if partitions.count(partition) > 1)
+        raise ExecutionFailure(f"Duplicate key {twice}")
+
+
+def datetime_ms(options: Options) -> int:
+    """The time of --to-datetime. Raises ExecutionFailure."""
+    try:
+        return parse_datetime(options.texts("to-datetime")[0])
+    except BadDatetime as problem:
+        raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
+
+
+def nothing_later(partition: TopicPartition) -> str:
+    """Said of a partition without a record from the time on, empty or not."""
+    return (
+        f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
+        "Falling back to latest known offset.\n"
+    )
+
+
+def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
+    """The failure of a reset of which the coordinator refuses some partitions."""
+    names = ", ".join(map(str, java.hash_order(partitions, java.partition_hash)))
+    return ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")

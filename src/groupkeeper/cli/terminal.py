@@ -1,0 +1,92 @@
+"""What is only for people at a terminal: colour, and the progress of long work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from types import TracebackType
+from typing import Self, TextIO
+
+_PATIENCE_S = 1.0
+"""Work that is done sooner shows no progress."""
+
+_INTERVAL_S = 0.2
+
+
+def has_colour(stream: TextIO | None, wish: str) -> bool:
+    """Whether to write colours. ``wish`` is always, never or auto: on a terminal, unless NO_COLOR is set."""
+    if wish != "auto":
+        return wish == "always"
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at it."""
+    return stream is not None and stream.isatty()
+
+
+class Progress:
+    """A line on standard error that says what goes on, once it takes long; nothing where that is no terminal.
+
+    ``clear`` takes it away before anything else is written.
+    """
+
+    def __init__(self) -> None:
+        self._is_on = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._started = time.monotonic()
+        self._text = ""
+        self._shown = ""
+        self._counted, self._counted_from = "", 0.0
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._is_on:
+            self._ticking = asyncio.create_task(self._tick())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+        self.clear()
+
+    def say(self, text: str) -> None:
+        """What goes on from now on."""
+        self._text = text
+
+    def count(self, text: str, done: int, total: int) -> None:
+        """What goes on, how far it is, and how much longer it takes if it goes on so."""
+        now = time.monotonic()
+        if text != self._counted:
+            self._counted, self._counted_from = text, now
+        left_s = (now - self._counted_from) * (total - done) / done if done else 0.0
+        self._text = f"{text}: {done} of {total}" + (f", {left_s:.0f} s left" if left_s >= 1 else "")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._shown = ""
+            self._write("\r\x1b[K")
+
+    async def _tick(self) -> None:
+        await asyncio.sleep(_PATIENCE_S)
+        import shutil
+
+        while True:
+            if self._text:
+                elapsed_s = int(time.monotonic() - self._started)
+                columns = shutil.get_terminal_size().columns
+                line = f"{self._text} ({elapsed_s} s)"[: columns - 1]
+                if line != self._shown:
+                    self._shown = line
+                    self._write("\r\x1b[K" + line)
+            await asyncio.sleep(_INTERVAL_S)
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -1,0 +1,203 @@
+"""Completion in real shells at a terminal: what is typed and then a tab gives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.cli.commands import COMMANDS
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.testing.background import BackgroundBroker
+
+GROUPS = ["billing", "odd one", "quo'te", "東京", "-x"]
+PATIENCE_S = 25.0
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a user who has a context in use, with groups."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "client.properties").write_text("client.id=me\n")
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+    }
+    with BackgroundBroker() as broker:
+        asyncio.run(commit(broker.bootstrap_servers))
+        add = ["groupkeeper", "context", "add", "local", "--bootstrap-server", broker.bootstrap_servers]
+        subprocess.run(add, env=environment, check=True, timeout=30, stdout=subprocess.DEVNULL)
+        yield environment
+
+
+async def commit(servers: str) -> None:
+    async with Admin(servers) as admin:
+        (await admin.create_topics([NewTopic("orders", 1)])).all()
+        for group_id in GROUPS:
+            (
+                await admin.alter_consumer_group_offsets(group_id, {TopicPartition("orders", 0): OffsetAndMetadata(0)})
+            ).all()
+
+
+def candidates(environment: dict[str, str], *words: str) -> list[str]:
+    done = subprocess.run(
+        ["groupkeeper", "__complete", *words], env=environment, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
+    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ([""], list(COMMANDS)),
+        (["groups", "de"], ["describe", "delete-offsets", "delete"]),
+        (["groups", "offsets", "--so"], ["--sort"]),
+        (["groups", "offsets", "--output", ""], ["table", "json", "csv"]),
+        (["groups", "offsets", "--output=c"], ["--output=csv"]),
+        (["groups", "offsets", ""], sorted(GROUPS)),
+        (["groups", "offsets", "--", "-"], ["-x"]),
+        (["groups", "offsets", "billing", "b"], []),
+        (["groups", "offsets", "--topic", ""], ["orders"]),
+        (["groups", "list", "--state", "Stable,E"], ["Stable,Empty"]),
+        (["groups", "list", "--state", "N"], ["NotReady"]),
+        (["groups", "list", "--type", "S"], ["Share", "Streams"]),
+        (["groups", "describe", "--type", "S"], ["Share"]),
+        (["groups", "list", "--context", "l"], ["local"]),
+        (["groups", "list", "--command-config", ""], [":files"]),
+        (["groups", "delete-offsets", "billing", ""], []),
+        (["context", "use", ""], ["local"]),
+        (["context", "add", ""], []),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["nonsense", ""], list(COMMANDS)),
+        (["groups", "offsets", "--bootstrap-server", "127.0.0.1:1", "b"], []),
+        (["groups", "offsets", "--context", "nope", "b"], []),
+    ],
+)
+def test_candidates(home: dict[str, str], typed: list[str], expected: list[str]) -> None:
+    assert candidates(home, *typed) == expected
+
+
+def test_options_that_are_given_are_not_offered_again(home: dict[str, str]) -> None:
+    offered = candidates(home, "groups", "offsets", "--topic", "orders", "--sort", "lag", "--")
+    assert "--topic" in offered
+    assert "--sort" not in offered
+
+
+def test_ids_of_changes(home: dict[str, str], tmp_path: Path) -> None:
+    environment = {**home, "GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
+    assert candidates(environment, "undo", "") == []
+    for offset in ("1", "2"):
+        words = ["groups", "reset", "billing", "--topic", "orders", "--to-offset", offset, "--execute"]
+        subprocess.run(["groupkeeper", *words], env=environment, check=True, timeout=30, capture_output=True)
+    history = ["groupkeeper", "history", "--output", "json"]
+    done = subprocess.run(history, env=environment, check=True, timeout=30, capture_output=True)
+    newest_first = [row["id"] for row in json.loads(done.stdout)["changes"]][::-1]
+    assert len(newest_first) == 2
+    assert candidates(environment, "undo", "") == candidates(environment, "history", "") == newest_first
+    assert candidates({**environment, "GROUPKEEPER_JOURNAL": "off"}, "undo", "") == []
+    assert candidates({**environment, "GROUPKEEPER_JOURNAL": str(tmp_path)}, "undo", "") == []
+
+
+class Terminal:
+    """A shell at a terminal."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(environment["HOME"])
+            os.execvpe(command[0], command, environment)
+        self.shown = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def wait_for(self, pattern: str) -> str:
+        """The first match in what is shown from now on."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            found = re.search(pattern, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.shown))
+            if found:
+                self.shown = ""
+                return found[0]
+            if select.select([self._terminal], [], [], 0.2)[0]:
+                self.shown += os.read(self._terminal, 65536).decode(errors="replace")
+        raise AssertionError(f"not shown: {pattern}\n{self.shown}")
+
+    def close(self) -> None:
+        os.close(self._terminal)
+        os.kill(self.pid, 9)
+        os.waitpid(self.pid, 0)
+
+
+STARTS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(groupkeeper completion bash)"),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        "autoload -U compinit; compinit -u -d /dev/null; source <(groupkeeper completion zsh)",
+    ),
+}
+# What is typed before the tab, and the arguments that the command then gets.
+TYPED = [
+    ("groups desc", ["groups", "describe"]),
+    ("groups offsets --sor", ["groups", "offsets", "--sort"]),
+    ("groups offsets bil", ["groups", "offsets", "billing"]),
+    ("groups offsets od", ["groups", "offsets", "odd one"]),
+    ("groups offsets quo", ["groups", "offsets", "quo'te"]),
+    ("groups offsets 東", ["groups", "offsets", "東京"]),
+    ("groups list --command-config cl", ["groups", "list", "--command-config", "client.properties"]),
+    ("groups offsets --output=js", ["groups", "offsets", "--output=json"]),
+    ("context use lo", ["context", "use", "local"]),
+]
+
+
+@pytest.fixture(scope="module", params=sorted(STARTS))
+def terminal(request: pytest.FixtureRequest, home: dict[str, str]) -> Iterator[Terminal]:
+    """A shell in which `shown` prints its arguments as JSON, and completes as groupkeeper does."""
+    command, start = STARTS[request.param]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    shell = Terminal(command, home)
+    shell.type("PS1='ready$ '; PROMPT='ready$ '\n")
+    shell.type(f"{start}; echo star''ted\n")
+    shell.wait_for("started")
+    yield shell
+    shell.close()
+
+
+@pytest.mark.parametrize(("typed", "expected"), TYPED)
+def test_a_tab_at_a_terminal(terminal: Terminal, typed: str, expected: list[str]) -> None:
+    # The command line is finished by going to its front and putting another command there.
+    terminal.type(f"groupkeeper {typed}\t")
+    show = f'{sys.executable} -c \'import json, sys; print("<" + json.dumps(sys.argv[2:]) + ">")\' '
+    terminal.type(f"\x01{show}\x05\n")
+    assert json.loads(terminal.wait_for(r"<\[.*?\]>")[1:-1]) == expected
+
+
+@pytest.mark.parametrize(("typed", "expected"), TYPED)
+def test_fish(home: dict[str, str], typed: str, expected: list[str]) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    script = f"groupkeeper completion fish | source; complete -C 'groupkeeper {typed}'"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], env=home, cwd=home["HOME"], capture_output=True, text=True, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == [expected[-1]]

@@ -1,0 +1,274 @@
+"""`groupkeeper groups list|offsets|members|delete` on the embedded broker: which rows, in which order."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.cli.stages import ACTIVE, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tests.unit.client.scripted_broker import ScriptedBroker
+from tests.unit.operations.test_lag import committed
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin.types import OffsetAndMetadata
+from groupkeeper.protocol.messages.consumer_group_describe_response import (
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup as DescribedClassicGroup
+from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup as DescribedShareGroup
+from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
+from groupkeeper.testing.background import BackgroundBroker
+
+ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b[31m"]
+
+STAGE = Stage(
+    "views",
+    [],
+    INACTIVE.records,
+    INACTIVE.starts,
+    {
+        **INACTIVE.commits,
+        **ACTIVE.commits,
+        "behind": {("orders", 1): OffsetAndMetadata(2, 0, "note")},
+        **{group_id: {("orders", 0): OffsetAndMetadata(1)} for group_id in ODD},
+    },
+    [
+        Live("app", "client-of-app", ["orders"], {"orders": [0, 1]}),
+        Live("stale", "client-of-stale", ["orders"], {"gone": [0], "orders": [7, 0]}),
+    ],
+)
+"""One group commits below a log's start; another has a member who is assigned what there is not."""
+
+Run = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("views")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command with --output json: its status, and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        action, *rest = words
+        status = main(["groups", action, "--bootstrap-server", servers, "--output", "json", *rest])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def listed(run: Run, *words: str) -> list[str]:
+    return [row["group"] for row in run("list", *words)[1]["groups"]]
+
+
+def test_list_takes_names_globs_and_regular_expressions(run: Run) -> None:
+    assert set(ODD) < set(listed(run))
+    assert listed(run, "b*") == ["behind", "billing"]
+    assert listed(run, "a[*]b", "zeta") == ["a*b", "zeta"]
+    assert listed(run, "--regex", "b.*|z.*") == ["behind", "billing", "zeta"]
+    assert listed(run, "--sort", "state", "--top", "1", "b*", "app") == ["behind"]
+    assert listed(run, "--state", "stable", "*") == ["app", "stale"]
+
+
+@pytest.mark.parametrize("group_id", [group_id for group_id in ODD if group_id])
+def test_odd_groups_are_found_by_their_names(run: Run, group_id: str) -> None:
+    name = group_id.replace("*", "[*]").replace("\x1b[", "\x1b[[]")
+    status, report = run("offsets", "--", name)
+    assert (status, [row["group"] for row in report["offsets"]]) == (0, [group_id])
+    assert run("members", "--", name)[0] == 0
+
+
+def test_a_group_without_a_name_cannot_be_described_but_has_offsets(run: Run) -> None:
+    status, report = run("offsets", "")
+    assert (status, [(row["group"], row["lag"]) for row in report["offsets"]]) == (1, [("", 9)])
+    assert [(each["group"], each["error"]) for each in report["problems"]] == [("", "INVALID_GROUP_ID")]
+
+
+def test_a_group_that_there_is_not_is_told_from_its_neighbour(run: Run) -> None:
+    for action in ("list", "offsets", "members", "describe"):
+        status, report = run(action, "billng")
+        [problem] = report["problems"]
+        assert (status, problem["error"]) == (1, "GROUP_ID_NOT_FOUND")
+        assert problem["message"] == "Group billng not found; did you mean 'billing'?"
+
+
+def test_a_pattern_without_a_match_is_no_failure(run: Run) -> None:
+    for action in ("list", "offsets", "members", "delete"):
+        status, report = run(action, "nothing-*")
+        assert (status, report["notes"]) == (0, ["no group matches 'nothing-*'"])
+
+
+def offsets(report: Any) -> list[tuple[Any, ...]]:
+    keys = ("group", "topic", "partition", "lag", "lost", "status")
+    return [tuple(row[key] for key in keys) for row in report["offsets"]]
+
+
+def test_offsets_say_what_they_mean(run: Run) -> None:
+    status, report = run("offsets", "app", "behind", "stale", "zeta")
+    assert status == 0
+    assert offsets(report) == [
+        ("app", "orders", 0, 6, 0, "ok"),
+        ("app", "orders", 1, None, None, "no_commit"),
+        ("app", "orders", 2, 0, 0, "ok"),
+        ("behind", "orders", 1, 18, 3, "below_log_start"),
+        ("stale", "gone", 0, None, None, "deleted"),
+        ("stale", "orders", 0, None, None, "no_commit"),
+        ("stale", "orders", 7, None, None, "deleted"),
+        ("zeta", "a-topic-with-a-long-name", 0, 0, 0, "beyond_log_end"),
+        ("zeta", "orders", 0, 1, 0, "ok"),
+    ]
+    row = report["offsets"][3]
+    assert (row["current_offset"], row["log_start_offset"], row["log_end_offset"]) == (2, 5, 20)
+    assert (row["leader_epoch"], row["metadata"], row["last_stable_offset"]) == (0, "note", None)
+    assert "topic gone or some of its partitions do not exist (any more)" in report["notes"]
+
+
+def test_topics_can_be_chosen(run: Run) -> None:
+    assert [row["topic"] for row in run("offsets", "billing", "--topic", "pay*")[1]["offsets"]] == ["payments"]
+    assert len(run("offsets", "billing", "--topic", "payments", "--topic", "orders")[1]["offsets"]) == 3
+    assert [row["group"] for row in run("members", "*", "--topic", "gone")[1]["members"]] == ["stale"]
+    status, report = run("offsets", "billing", "--topic", "order")
+    [problem] = report["problems"]
+    assert (status, problem["topic"], "did you mean 'orders'?" in problem["message"]) == (1, "order", True)
+
+
+def test_sums(run: Run) -> None:
+    rows = run("offsets", "app", "billing", "stale", "--sum", "group")[1]["lag_by_group"]
+    keys = ("group", "partitions", "without_commit", "unknown", "lag", "max_lag", "lost")
+    assert [tuple(row[key] for key in keys) for row in rows] == [
+        ("app", 3, 1, 0, 6, 6, 0),
+        ("billing", 3, 0, 0, 14, 8, 0),
+        ("stale", 3, 3, 0, None, None, None),
+    ]
+    rows = run("describe", "billing", "--sum", "topic", "--sort", "lag")[1]["lag_by_topic"]
+    assert [(row["topic"], row["lag"]) for row in rows] == [("orders", 14), ("payments", 0)]
+
+
+def test_the_greatest_lag_comes_first_and_none_last(run: Run) -> None:
+    rows = offsets(run("offsets", "app", "b*", "--sort", "lag")[1])
+    assert [row[3] for row in rows] == [18, 8, 6, 6, 0, 0, None]
+    assert offsets(run("offsets", "app", "b*", "--sort", "lag", "--top", "2")[1]) == rows[:2]
+    assert [row[0] for row in offsets(run("offsets", "app", "b*", "--top", "2")[1])] == ["app", "app"]
+
+
+def test_members_can_be_sorted(run: Run) -> None:
+    rows = run("members", "app", "stale", "--sort", "partitions")[1]["members"]
+    assert [(row["group"], row["partitions"]) for row in rows] == [("stale", 3), ("app", 2)]
+
+
+def test_csv_has_the_same_columns_and_rows(
+    run: Run, servers: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for words in (["list"], ["offsets", "*"], ["members", "*"], ["describe", "*", "--view", "state"]):
+        report = run(*words)[1]
+        rows = next(value for key, value in report.items() if key not in ("schema", "notes", "problems"))
+        main(["groups", *words, "--bootstrap-server", servers, "--output", "csv"])
+        found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+        assert [list(row) for row in found] == [list(row) for row in rows]
+        assert [row["group"] for row in found] == [row["group"] for row in rows]
+
+
+# What is deleted by a pattern is shown first.
+def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Path) -> None:
+    try:
+        status, report = run("delete", "b*")
+        assert (status, report["executed"]) == (0, False)
+        assert [row["group"] for row in report["deleted"]] == ["behind", "billing"]
+        assert report["notes"] == ["nothing is deleted yet: add --execute to delete these groups with their offsets"]
+        assert listed(run, "b*") == ["behind", "billing"]
+        status, report = run("delete", "b*", "app", "--execute")
+        assert (status, report["executed"], len(report["deleted"])) == (1, True, 2)
+        assert [(each["group"], each["error"]) for each in report["problems"]] == [("app", "NON_EMPTY_GROUP")]
+        assert listed(run, "b*") == []
+        assert run("delete", "zeta")[1]["executed"] is True
+    finally:
+        asyncio.run(put_back(STAGE, servers))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("offsets --regex (", "argument GROUP: '(' is no regular expression: missing ), unterminated subpattern"),
+        ("offsets g --topic ( --regex", "argument --topic: '(' is no regular expression"),
+        ("describe g --view state --sum group", "argument --sum: not allowed with --view state, which has no lag"),
+        ("describe g --view members --lag-to lso", "argument --lag-to: not allowed with --view members"),
+        ("describe g --view state --topic t", "argument --topic: not allowed with --view state, which has no topics"),
+        ("describe g --view members --sort lag", "argument --sort: 'lag' is no column here (choose from group,"),
+        ("offsets g --top 0", "argument --top: '0': expected a number from 1 on"),
+        ("offsets g --lag", "unrecognized arguments: --lag; did you mean '--lag-to'?"),
+        ("offsets -x", "a group whose name begins with '-' goes behind --"),
+        ("offsets g -x", "what begins with '-' and is no option goes behind --"),
+        ("offset g", "did you mean 'offsets'?"),
+        ("list --context nope", "there is no context 'nope'"),
+    ],
+)
+def test_wrong_usage_has_a_way_out(
+    words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    action, *rest = words.split()
+    with pytest.raises(SystemExit) as exit_:
+        main(["groups", action, *rest, "--bootstrap-server", "127.0.0.1:1"])
+    output, errors = capsys.readouterr()
+    assert (exit_.value.code, output) == (2, "")
+    assert message in errors.splitlines()[-1]
+    assert len(errors.splitlines()) == 2
+
+
+@pytest.fixture
+def transaction(servers: str) -> Iterator[None]:
+    """Two records at the end of a log, of a transaction that is open."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "open"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for _ in range(2):
+        producer.produce("payments", b"", partition=1)
+    assert producer.flush(20) == 0
+    yield
+    producer.abort_transaction(20)
+
+
+# What waits for a transaction is behind the end, and not behind the last stable offset.
+def test_lag_up_to_the_last_stable_offset(run: Run, transaction: None) -> None:
+    rows = run("offsets", "billing", "--lag-to", "lso")[1]["offsets"]
+    assert [(row["log_end_offset"], row["last_stable_offset"], row["lag"]) for row in rows] == [
+        (10, 10, 6),
+        (20, 20, 8),
+        (7, 5, 0),
+    ]
+    rows = run("offsets", "billing", "--lag-to", "end")[1]["offsets"]
+    assert [(row["last_stable_offset"], row["lag"]) for row in rows] == [(None, 6), (None, 8), (None, 2)]
+
+
+@pytest.mark.parametrize(("typed", "status"), [("go*", 0), ("gone", 1)])
+async def test_a_group_that_goes_away_meanwhile_is_a_problem_if_it_was_named(
+    typed: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed_groups = [ListedGroup("gone", "consumer", "Empty", "Classic")]
+    handlers = {
+        "ListGroups": lambda *_: ListGroupsResponse(groups=listed_groups),
+        "ConsumerGroupDescribe": lambda *_: ConsumerGroupDescribeResponse(groups=[DescribedGroup(69, None, "gone")]),
+        "DescribeGroups": lambda *_: DescribeGroupsResponse(groups=[DescribedClassicGroup(69, "no", "gone")]),
+        "ShareGroupDescribe": lambda *_: ShareGroupDescribeResponse(groups=[DescribedShareGroup(69, None, "gone")]),
+        "OffsetFetch": committed({}),
+    }
+    async with ScriptedBroker(handlers=handlers) as broker:
+        for action in ("offsets", "members"):
+            words = ["groups", action, typed, "--bootstrap-server", broker.bootstrap_servers, "--output", "json"]
+            assert await asyncio.to_thread(main, words) == status
+            problems = json.loads(capsys.readouterr().out)["problems"]
+            assert [each["error"] for each in problems] == ["GROUP_ID_NOT_FOUND"] * status

@@ -1,0 +1,178 @@
+"""`groupkeeper groups watch` as its own process, while a group forms, rebalances and loses its broker."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.differential.wire import Pool
+
+from groupkeeper.cli.main import main
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.testing.background import BackgroundBroker
+
+COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
+
+
+@contextmanager
+def watching(servers: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    command = [COMMAND, "groups", "watch", "--bootstrap-server", servers, "--interval", "20", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(process: subprocess.Popen[str], *wanted: tuple[Any, ...]) -> None:
+    """Reads lines of JSON until all that is wanted was said: (change, member, before, after)."""
+    assert process.stdout is not None
+    missing = list(wanted)
+    while missing:
+        line = process.stdout.readline()
+        assert line, f"ended before {missing}: {process.communicate()[1]}"
+        row = json.loads(line)
+        assert row["schema"] == "watch/1"
+        told = (row["change"], row["member_id"], row["before"], row["after"])
+        if told in missing:
+            missing.remove(told)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.replace("note: waiting for group g\n", "")) == (0, ""), output
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BackgroundBroker]:
+    settings = {"group.consumer.assignment.interval.ms": 0, "group.consumer.min.assignment.interval.ms": 0}
+    with BackgroundBroker(directory=tmp_path, properties=settings) as running:
+        yield running
+
+
+def places(*partitions: int) -> list[dict[str, Any]]:
+    return [{"topic": "t", "partition": index} for index in partitions]
+
+
+def test_a_rebalance_is_seen_live(broker: BackgroundBroker) -> None:
+    pool = Pool(broker.bootstrap_servers)
+
+    def beat(member_id: str, epoch: int, *, full: bool = False) -> ConsumerGroupHeartbeatResponse:
+        request = ConsumerGroupHeartbeatRequest("g", member_id, epoch)
+        if full:
+            request.rebalance_timeout_ms, request.subscribed_topic_names, request.topic_partitions = 60_000, ["t"], []
+        answer = pool.ask(request, 1)
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert answer.error_code == 0
+        return answer
+
+    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    with watching(broker.bootstrap_servers, "g", "--output", "json") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "note: waiting for group g\n"
+        beat("a", 0, full=True)
+        until(
+            process,
+            ("type", None, None, "Consumer"),
+            ("state", None, None, "Stable"),
+            ("group_epoch", None, None, 2),
+            ("member_joined", "a", None, places(0, 1)),
+            ("upgraded", "a", None, True),
+        )
+        beat("b", 0, full=True)
+        until(process, ("state", None, "Stable", "Reconciling"), ("target_assignment", "b", None, places(1)))
+        beat("a", -1)
+        until(process, ("member_left", "a", places(0, 1), None), ("group_epoch", None, 3, 4))
+        beat("b", 3)
+        until(process, ("assignment", "b", [], places(0, 1)), ("member_epoch", "b", 3, 4))
+        beat("b", -1)
+        until(process, ("state", None, "Stable", "Empty"))
+        end(process)
+    pool.close()
+
+
+def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
+    pool = Pool(broker.bootstrap_servers)
+    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    request = ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[])
+    pool.ask(request, 1)
+    with watching(broker.bootstrap_servers, "g*") as process:
+        assert process.stdout is not None
+        head = process.stdout.readline().split()
+        assert head == ["TIME", "GROUP", "CHANGE", "MEMBER-ID", "BEFORE", "AFTER"]
+        lines = [process.stdout.readline().split()[1:] for _ in range(9)]
+        assert lines[0] == ["g", "type", "-", "-", "Consumer"]
+        assert lines[5] == ["g", "member_joined", "a", "-", "t:0,1"]
+        end(process)
+    pool.close()
+
+
+def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
+    with BackgroundBroker(directory=tmp_path) as broker:
+        servers, port = broker.bootstrap_servers, int(broker.bootstrap_servers.rpartition(":")[2])
+        pool = Pool(servers)
+        pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        pool.ask(ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, [], topic_partitions=[]), 1)
+        pool.close()
+        with watching(servers, "g", "--output", "json", "--timeout", "300") as process:
+            until(process, ("state", None, None, "Stable"))
+            broker.stop()
+            assert process.stdout is not None
+            row = json.loads(process.stdout.readline())
+            while row["change"] != "problem":
+                row = json.loads(process.stdout.readline())
+            assert (row["before"], bool(row["after"])) == (None, True)
+            with BackgroundBroker(port=port, directory=tmp_path):
+                while not (row["change"] == "problem" and row["after"] is None):
+                    row = json.loads(process.stdout.readline())
+                end(process)
+
+
+@pytest.mark.parametrize("words", [["g", "--interval", "0"], [], ["[", "--regex"]])
+def test_wrong_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["groups", "watch", *words, "--bootstrap-server", "127.0.0.1:1"])
+    assert ended.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_share_group_is_followed(broker: BackgroundBroker) -> None:
+    pool = Pool(broker.bootstrap_servers)
+
+    def beat(epoch: int) -> int:
+        request = ShareGroupHeartbeatRequest("g", "a", epoch, None, ["t"] if epoch == 0 else None)
+        answer = pool.ask(request, 1)
+        assert isinstance(answer, ShareGroupHeartbeatResponse)
+        assert answer.error_code == 0
+        return answer.member_epoch
+
+    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
+        epoch = beat(0)
+        until(process, ("type", None, None, "Share"), ("state", None, None, "Stable"), ("member_joined", "a", None, []))
+        deadline = time.monotonic() + 30
+        while epoch < 3 and time.monotonic() < deadline:
+            epoch = beat(epoch)
+        until(process, ("assignment", "a", [], places(0, 1)))
+        beat(-1)
+        until(process, ("member_left", "a", places(0, 1), None), ("state", None, "Stable", "Empty"))
+        end(process)
+    pool.close()

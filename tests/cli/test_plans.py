@@ -1,0 +1,483 @@
+"""`groupkeeper plan reset`, `apply`, `history` and `undo` on the embedded broker, and the journal of all commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
+
+from groupkeeper.cli import kafka_consumer_groups
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans import document
+from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
+from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
+from groupkeeper.operations.times import utc_text
+from groupkeeper.testing.background import BackgroundBroker
+
+STAGE = Stage(
+    "both",
+    [],
+    INACTIVE.records,
+    INACTIVE.starts,
+    {**INACTIVE.commits, **ACTIVE.commits},
+    [Live("app", "client-of-app", ["orders"], {"orders": [0, 1]})],
+)
+ORDERS = [TopicPartition("orders", number) for number in range(3)]
+
+Offsets = dict[TopicPartition, OffsetAndMetadata]
+Run = Callable[..., tuple[int, Any, str]]
+
+
+@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "apache":
+        if reason := why_unavailable():
+            pytest.skip(reason)
+        fetch()
+    broker = ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker(properties=SETTINGS)
+    with broker:
+        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    path = tmp_path / "state" / "journal.jsonl"
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(path))
+    return Journal(path)
+
+
+@pytest.fixture
+def run(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Runs a command with --output json: its status, what it printed, and standard error."""
+
+    def call(*words: str, asks: bool = True) -> tuple[int, Any, str]:
+        where = ["--bootstrap-server", servers] if asks else []
+        status = main([*words, *where, "--output", "json"])
+        output, errors = capsys.readouterr()
+        return status, json.loads(output) if output else None, errors
+
+    yield call
+    asyncio.run(put_back(STAGE, servers))
+
+
+@pytest.fixture
+def plan(tmp_path: Path, run: Run) -> str:
+    """A plan that takes billing to the beginning of orders."""
+    path = str(tmp_path / "plan.json")
+    assert run("plan", "reset", "billing", "--topic", "orders", "--to-earliest", "--save", path)[0] == 0
+    return path
+
+
+async def offsets_of(servers: str, group_id: str) -> Offsets:
+    async with Admin(servers) as admin:
+        found = (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
+    return {place: commit for place, commit in found.items() if commit is not None}
+
+
+def committed(servers: str, group_id: str) -> Offsets:
+    return asyncio.run(offsets_of(servers, group_id))
+
+
+def commit(servers: str, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+    async def send() -> None:
+        async with Admin(servers) as admin:
+            wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
+            (await admin.alter_consumer_group_offsets(group_id, wanted)).all()
+
+    asyncio.run(send())
+
+
+def results(journal: Journal) -> list[tuple[str, Result]]:
+    summaries, broken = journal.summaries()
+    assert broken == 0
+    return [(summary.head.kind, summary.result) for summary in summaries]
+
+
+def errors_of(report: Any) -> list[tuple[str, str, str | None, int | None]]:
+    return [(one["error"], one["group"], one["topic"], one["partition"]) for one in report["problems"]]
+
+
+def test_a_plan_says_what_it_means_and_changes_nothing(run: Run, servers: str) -> None:
+    before = committed(servers, "billing")
+    status, report, _ = run("plan", "reset", "billing", "--topic", "orders", "--to-earliest")
+    assert status == 0
+    first, second, third = report["changes"]
+    assert first == {
+        "group": "billing",
+        "topic": "orders",
+        "partition": 0,
+        "before": 4,
+        "after": 0,
+        "skipped": 0,
+        "replayed": 4,
+        "before_time": utc_text(FIRST_MS + 4000),
+        "after_time": utc_text(FIRST_MS),
+        "oldest": 0,
+        "latest": 10,
+        "state": "Empty",
+        "why": "the oldest record",
+    }
+    assert (second["before"], second["after"], second["replayed"], second["after_time"]) == (
+        12,
+        5,
+        7,
+        utc_text(FIRST_MS + 5000),
+    )
+    assert (third["before"], third["after"], third["skipped"], third["after_time"]) == (None, 0, None, None)
+    assert committed(servers, "billing") == before
+
+
+def test_apply_then_undo_brings_back_exactly_what_was(run: Run, servers: str, plan: str, journal: Journal) -> None:
+    before = committed(servers, "billing")
+    status, report, _ = run("apply", plan)
+    assert (status, [row["result"] for row in report["changes"]]) == (0, ["applied"] * 3)
+    now = committed(servers, "billing")
+    assert [now[place].offset for place in ORDERS] == [0, 5, 0]
+    assert now[ORDERS[1]].metadata == "note"
+    assert now[TopicPartition("payments", 1)] == before[TopicPartition("payments", 1)]
+    # Once more: nothing is left to do, and nothing is written down.
+    assert {row["result"] for row in run("apply", plan)[1]["changes"]} == {"already"}
+    assert results(journal) == [("reset", Result.APPLIED)]
+
+    status, report, _ = run("undo")
+    assert (status, [row["after"] for row in report["changes"]]) == (0, [4, 12, None])
+    assert committed(servers, "billing") == before
+    (reset, undo), _ = journal.summaries()
+    assert reset.undone_by == undo.head.id
+    status, report, _ = run("undo")
+    assert (status, errors_of(report)) == (1, [("NOTHING_TO_UNDO", None, None, None)])
+    # The undo can be taken back by its id.
+    assert run("undo", undo.head.id)[0] == 0
+    assert committed(servers, "billing") == now
+
+
+@pytest.mark.parametrize("is_dry_run", [False, True])
+def test_a_stale_plan_is_refused_and_says_what_moved(
+    run: Run, servers: str, plan: str, journal: Journal, is_dry_run: bool
+) -> None:
+    commit(servers, "billing", {ORDERS[0]: 7})
+    before = committed(servers, "billing")
+    status, report, _ = run("apply", plan, *["--dry-run"] * is_dry_run)
+    assert (status, errors_of(report)) == (1, [("STALE_PLAN", "billing", "orders", 0)])
+    message = report["problems"][0]["message"]
+    assert message == "it was committed at 4 when the plan was made, and is committed at 7 now"
+    assert (committed(servers, "billing"), results(journal)) == (before, [])
+
+
+def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journal: Journal, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    topic, place = "short-lived", TopicPartition("short-lived", 0)
+
+    async def make(partitions: int) -> None:
+        async with Admin(servers) as admin:
+            if topic in {one.name for one in await admin.list_topics()}:
+                (await admin.delete_topics([topic])).all()
+            (await admin.create_topics([NewTopic(topic, partitions, 1)])).all()
+
+    asyncio.run(make(1))
+    commit(servers, "billing", {place: 0})
+    assert run("plan", "reset", "billing", "--topic", topic, "--to-offset", "0", "--save", path)[0] == 0
+    written = json.loads(Path(path).read_text())
+    written["groups"][0]["partitions"][0]["after"] = {"offset": 3}
+    Path(path).write_text(json.dumps(written))
+    status, report, _ = run("apply", path)
+    assert (status, report["problems"][0]["message"]) == (1, "the log ends at 0 now, before the planned offset 3")
+    asyncio.run(make(2))
+    status, report, _ = run("apply", path)
+    assert (status, errors_of(report)) == (1, [("STALE_PLAN", "billing", topic, None)])
+    assert "was deleted and made again" in report["problems"][0]["message"]
+    assert results(journal) == []
+
+
+def test_an_active_group_is_refused_by_the_names_of_its_members(
+    run: Run, tmp_path: Path, servers: str, journal: Journal
+) -> None:
+    path = str(tmp_path / "plan.json")
+    assert run("plan", "reset", "app", "--topic", "orders:0", "--to-latest", "--save", path)[0] == 0
+    before = committed(servers, "app")
+    status, report, errors = run("apply", path, "--wait", "1")
+    assert (status, errors_of(report)) == (1, [("GROUP_IS_ACTIVE", "app", None, None)])
+    assert "client-of-app on /127.0.0.1" in report["problems"][0]["message"]
+    assert errors.startswith("note: waiting for app: the group is active")
+    assert (committed(servers, "app"), results(journal)) == (before, [])
+
+
+async def test_waiting_ends_when_the_members_are_gone(servers: str, tmp_path: Path) -> None:
+    group_id = "waited-for"
+    told: list[tuple[list[str], float]] = []
+    await set_up(Stage("live", [], live=[Live(group_id, "worker", ["orders"], {"orders": [0]})]), servers, tmp_path)
+    plan = Plan(None, (GroupPlan(group_id, {ORDERS[0]: Change(None, OffsetAndMetadata(3))}),))
+    async with Admin(servers) as admin, asyncio.TaskGroup() as tasks:
+
+        def tell(active: Sequence[GroupIsActive], left_s: float) -> None:
+            if not told:
+                tasks.create_task(admin.remove_members(group_id))
+            told.append(([str(one) for one in active], left_s))
+
+        await wait_until_inactive(admin, plan, 30, tell)
+        applied = await apply_plan(admin, plan, None)
+        found = await offsets_of(servers, group_id)
+        (await admin.delete_consumer_groups([group_id])).all()
+    assert told[0][0] == ["the group is active (Stable), held by worker on /127.0.0.1"]
+    assert (len(applied.done), applied.troubles, found[ORDERS[0]].offset) == (1, (), 3)
+
+
+def test_several_groups_are_confirmed_and_those_that_do_not_fit_left_out(
+    run: Run, tmp_path: Path, servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "plan.json")
+    status, report, _ = run("plan", "reset", "*", "--topic", "order?:0", "--to-offset", "6", "--save", path)
+    assert (status, {row["group"] for row in report["changes"]}) == (0, {"app", "billing", "zeta"})
+    assert {(row["topic"], row["partition"]) for row in report["changes"]} == {("orders", 0)}
+    for words in ([], ["--confirm", "2"]):
+        with pytest.raises(SystemExit):
+            run("apply", path, *words)
+        assert "3" in capsys.readouterr().err
+    assert run("apply", path, "--confirm", "3")[0] == 1
+    assert results(journal) == []
+    status, report, _ = run("apply", path, "--confirm", "3", "--skip-refused")
+    assert (status, errors_of(report)) == (1, [("GROUP_IS_ACTIVE", "app", None, None)])
+    assert [(row["group"], row["after"], row["result"]) for row in report["changes"]] == [
+        ("billing", 6, "applied"),
+        ("zeta", 6, "applied"),
+    ]
+    assert committed(servers, "app")[ORDERS[0]].offset == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "after"),
+    [
+        (["--to-datetime", "2030-01-01"], {0: 10, 1: 20, 2: 0}),
+        (["--to-datetime", utc_text(FIRST_MS + 15_000)], {0: 10, 1: 15, 2: 0}),
+        (["--to-datetime", utc_text(FIRST_MS + 15_000), "--if-no-record", "skip"], {1: 15}),
+        (["--to-datetime", utc_text(FIRST_MS + 15_000), "--if-no-record", "fail"], None),
+        (["--to-offset", "3"], {0: 3, 1: 5, 2: 0}),
+        (["--to-offset", "3", "--if-out-of-range", "skip"], {0: 3}),
+        (["--to-offset", "3", "--if-out-of-range", "fail"], None),
+    ],
+)
+def test_policies(run: Run, tmp_path: Path, words: Sequence[str], after: dict[int, int] | None) -> None:
+    path = tmp_path / "plan.json"
+    status, report, _ = run("plan", "reset", "billing", "--topic", "orders", *words, "--save", str(path))
+    assert path.exists() == (after is not None)
+    if after is None:
+        assert status == 1
+        assert {one["error"] for one in report["problems"]} <= {"NO_SUCH_TIME", "OUT_OF_RANGE"}
+    else:
+        assert (status, {row["partition"]: row["after"] for row in report["changes"]}) == (0, after)
+
+
+def test_what_is_wrong_with_one_partition_or_group_leaves_the_others(run: Run) -> None:
+    words = ["--topic", "orders:0", "--topic", "orders:9", "--topic", "nope", "--to-earliest"]
+    status, report, _ = run("plan", "reset", "billing", *words)
+    assert (status, [row["partition"] for row in report["changes"]]) == (1, [0])
+    assert sorted(errors_of(report), key=str) == [
+        ("PARTITIONS_MISSING", "billing", "orders", 9),
+        ("UNKNOWN_TOPIC_OR_PARTITION", None, "nope", None),
+    ]
+
+
+def test_a_group_that_does_not_exist_is_said_to_be_made(run: Run) -> None:
+    status, report, _ = run("plan", "reset", "bililng", "--topic", "orders", "--to-latest")
+    assert (status, len(report["changes"])) == (0, 3)
+    assert "there is no group bililng: applying the plan makes it" in report["notes"]
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+def test_plans_pass_through_files_and_pipes(
+    servers: str, run: Run, tmp_path: Path, has_file: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offsets = tmp_path / "offsets.csv"
+    offsets.write_text("orders,0,7\norders,1,9\n")
+    path = str(tmp_path / "plan.json") if has_file else "-"
+    words = ["plan", "reset", "billing", "--from-file", str(offsets), "--save", path, "--bootstrap-server", servers]
+    assert main(words) == 0
+    text = Path(path).read_text() if has_file else capsys.readouterr().out
+    assert {
+        tp: change.after.offset for tp, change in document.read(text).groups[0].changes.items() if change.after
+    } == {
+        ORDERS[0]: 7,
+        ORDERS[1]: 9,
+    }
+    assert "".join(document.write(document.read(text))) == text
+
+
+def test_lines_of_other_groups_are_named(run: Run, tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets.csv"
+    offsets.write_text("billing,orders,0,7\n" + "".join(f"other-{number},orders,0,1\n" for number in range(7)))
+    status, report, _ = run("plan", "reset", "billing", "--from-file", str(offsets))
+    assert (status, [row["group"] for row in report["changes"]]) == (0, ["billing"])
+    others = "other-0, other-1, other-2, other-3, other-4 and 2 more"
+    assert f"{offsets}: lines of other groups are passed over: {others}" in report["notes"]
+
+
+def test_official_commands_do_the_same(run: Run, servers: str, plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import shlex
+
+    where = ["--bootstrap-server", servers]
+    assert main(["apply", plan, "--show-command", *where]) == 0
+    exact = capsys.readouterr().out
+    assert main(["plan", "reset", "billing", "--topic", "orders", "--to-earliest", "--show-command", *where]) == 0
+    short = capsys.readouterr().out
+    assert short.count("\n") == 1
+    for lines in (exact, short):
+        for line in lines.splitlines():
+            tool, *words = shlex.split(line)
+            assert (tool, kafka_consumer_groups.main(words)) == ("kafka-consumer-groups", 0)
+        assert [committed(servers, "billing")[place].offset for place in ORDERS] == [0, 5, 0]
+        asyncio.run(put_back(STAGE, servers))
+    capsys.readouterr()
+
+
+def test_every_way_to_change_offsets_is_journalled(
+    run: Run, servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    billing, zeta = committed(servers, "billing"), committed(servers, "zeta")
+
+    def drop_in(*words: str) -> None:
+        assert kafka_consumer_groups.main(["--bootstrap-server", servers, *words]) == 0
+        capsys.readouterr()
+
+    drop_in("--reset-offsets", "--group", "billing", "--all-topics", "--to-latest", "--execute")
+    drop_in("--reset-offsets", "--group", "billing", "--all-topics", "--to-latest")  # a dry run
+    assert run("groups", "reset", "billing", "--all-topics", "--shift-by", "-1", "--execute")[0] == 0
+    drop_in("--delete-offsets", "--group", "billing", "--topic", "orders")
+    drop_in("--delete-offsets", "--group", "billing", "--topic", "orders")  # nothing goes
+    drop_in("--delete", "--group", "zeta")
+    assert run("groups", "delete-offsets", "billing", "--topic", "payments")[0] == 0
+    assert run("groups", "delete", "billing")[0] == 0  # without any offset: nothing to bring back
+    kinds = ["reset", "reset", "delete-offsets", "delete-groups", "delete-offsets"]
+    assert results(journal) == [(kind, Result.APPLIED) for kind in kinds]
+    assert run("undo")[0] == 0
+    # One of zeta's offsets was beyond the log: a plan never commits such a one.
+    status, report, _ = run("undo")
+    assert (status, errors_of(report)) == (1, [("STALE_PLAN", "zeta", "a-topic-with-a-long-name", 0)])
+    assert "--if-out-of-range clamp" in report["notes"][-1]
+    for _ in kinds[1:]:
+        assert run("undo", "--if-out-of-range", "clamp")[0] == 0
+    assert committed(servers, "zeta") == {**zeta, TopicPartition("a-topic-with-a-long-name", 0): OffsetAndMetadata(3)}
+    # The drop-in drops metadata and epochs, and what it did is undone too.
+    assert committed(servers, "billing") == billing
+
+
+def test_history(run: Run, plan: str, journal: Journal) -> None:
+    assert run("history", asks=False)[1]["changes"] == []
+    assert run("apply", plan)[0] == 0
+    status, report, _ = run("history", asks=False)
+    (row,) = report["changes"]
+    assert (status, row["kind"], row["groups"], row["partitions"], row["names"]) == (0, "reset", 1, 3, "billing")
+    assert (row["result"], row["undone_by"]) == ("applied", None)
+    assert row["command"].startswith(f"groupkeeper apply {plan} ")
+    changes = run("history", row["id"], asks=False)[1]["changes"]
+    assert [(one["partition"], one["before"], one["after"], one["error"]) for one in changes] == [
+        (0, 4, 0, None),
+        (1, 12, 5, None),
+        (2, None, 0, None),
+    ]
+    assert run("history", "--group", "zeta", asks=False)[1]["changes"] == []
+    status, report, _ = run("history", "nope", asks=False)
+    assert (status, report["problems"][0]["error"]) == (1, "NO_SUCH_CHANGE")
+
+
+def test_a_change_that_was_interrupted_is_explained_and_can_be_undone(
+    run: Run, servers: str, plan: str, journal: Journal
+) -> None:
+    assert run("apply", plan)[0] == 0
+    # As if the command had been killed after one of its commits: no outcome, the last line half written.
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    journal.path.write_bytes(lines[0] + lines[1][:20])
+    asyncio.run(put_back(STAGE, servers))
+    before = committed(servers, "billing")
+    commit(servers, "billing", {ORDERS[0]: 0})
+    (summary,), broken = journal.summaries()
+    assert (summary.result, broken) == (Result.UNFINISHED, 1)
+    notes = run("history", asks=False)[1]["notes"]
+    assert any("no outcome is recorded" in note for note in notes)
+    status, report, _ = run("undo")
+    assert (status, [row["result"] for row in report["changes"]]) == (0, ["applied", "already", "already"])
+    assert committed(servers, "billing") == before
+    assert [one.result for one in journal.summaries()[0]] == [Result.UNFINISHED, Result.APPLIED]
+
+
+def test_without_a_journal(
+    run: Run, servers: str, plan: str, journal: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal.path.parent.write_text("a file where the directory should be")
+    before = committed(servers, "billing")
+    status, report, _ = run("apply", plan)
+    assert (status, errors_of(report)) == (1, [("NOT_JOURNALLED", None, None, None)])
+    assert committed(servers, "billing") == before
+    status, report, _ = run("groups", "reset", "billing", "--topic", "orders:0", "--to-latest", "--execute")
+    assert status == 0
+    assert sum("not journalled" in note for note in report["notes"]) == 1
+    # The drop-in says nothing of it.
+    words = ["--bootstrap-server", servers, "--reset-offsets", "--group", "billing", "--topic", "orders:0"]
+    assert kafka_consumer_groups.main([*words, "--to-offset", "4", "--execute"]) == 0
+    output, errors = capsys.readouterr()
+    assert (output.count("billing"), errors) == (1, "")
+    assert run("apply", plan, "--no-journal")[0] == 0
+
+
+def test_turned_off(run: Run, plan: str, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", "off")
+    assert run("apply", plan)[0] == 0
+    assert not journal.path.exists()
+    with pytest.raises(SystemExit):
+        run("history", asks=False)
+
+
+def test_a_plan_of_another_cluster_is_refused(run: Run, plan: str) -> None:
+    with BackgroundBroker(properties=SETTINGS) as other:
+        status = main(["apply", plan, "--bootstrap-server", other.bootstrap_servers, "--output", "json"])
+    assert status == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda plan: plan.update(format="other"), "not a plan of groupkeeper"),
+        (lambda plan: plan.update(version=2), "version 2"),
+        (lambda plan: plan.update(extra=1), "the field extra"),
+        (lambda plan: plan.pop("groups"), "no groups"),
+        (lambda plan: plan.update(kind="wish"), 'kind is "wish"'),
+        (lambda plan: plan["groups"].append(plan["groups"][0]), "group billing is there twice"),
+        (lambda plan: plan["groups"][0]["partitions"].append(plan["groups"][0]["partitions"][0]), "orders-0 is there"),
+        (lambda plan: plan["groups"][0]["partitions"][0].update(after=5), "orders-0: after must be null or an object"),
+        (lambda plan: plan["groups"][0]["partitions"][0].update(partition=-1), "partition is -1"),
+        (lambda plan: plan["groups"][0]["partitions"][0]["before"].update(offset="4"), 'offset is "4"'),
+        (lambda plan: plan["groups"][0]["partitions"][0]["before"].update(ofset=4), "the field ofset"),
+        (lambda plan: plan["groups"][0]["partitions"][0].pop("why"), "orders-0 has no why"),
+        (lambda plan: plan.update(made="today"), "made is"),
+    ],
+)
+def test_plan_files_are_read_strictly(
+    run: Run, plan: str, capsys: pytest.CaptureFixture[str], change: Callable[[Any], object], fault: str
+) -> None:
+    written = json.loads(Path(plan).read_text())
+    change(written)
+    Path(plan).write_text(json.dumps(written))
+    with pytest.raises(SystemExit) as ended:
+        run("apply", plan)
+    assert ended.value.code == 2
+    assert fault in capsys.readouterr().err
+
+
+def test_one_command_is_one_change(run: Run, journal: Journal, servers: str) -> None:
+    before = {group_id: committed(servers, group_id) for group_id in ("billing", "zeta")}
+    words = ["--topic", "orders:0", "--to-latest", "--execute"]
+    assert run("groups", "reset", "billing", "zeta", *words)[0] == 0
+    (summary,), _ = journal.summaries()
+    assert (summary.group_count, summary.groups, summary.result) == (2, ("billing", "zeta"), Result.APPLIED)
+    assert run("undo", "--confirm", "2")[0] == 0
+    assert {group_id: committed(servers, group_id) for group_id in before} == before

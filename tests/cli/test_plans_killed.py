@@ -1,0 +1,189 @@
+"""`groupkeeper apply` or the broker killed while it commits, and brokers that refuse or hang up at any point.
+
+The journal tells the truth, a second apply finishes or says why it doesn't, undo restores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.broker.started import Started
+from tests.cli.stages import SETTINGS
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans import document
+from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
+from groupkeeper.testing.background import BackgroundBroker
+
+GROUPS = [f"group-{number:04}" for number in range(500)]
+PLACE = TopicPartition("orders", 0)
+BEFORE, AFTER = OffsetAndMetadata(0, None, "kept"), OffsetAndMetadata(0, None, "moved")
+"""Both are in an empty log; what tells them apart is the metadata."""
+
+pytestmark = pytest.mark.slow
+
+
+async def set_up(bootstrap_servers: str) -> None:
+    async with Admin(bootstrap_servers) as admin:
+        (await admin.create_topics([NewTopic(PLACE.topic, 1, 1)])).all()
+        (await admin.alter_offsets_of_groups({group_id: {PLACE: BEFORE} for group_id in GROUPS})).all()
+
+
+@pytest.fixture
+def broker() -> Iterator[BackgroundBroker]:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(broker.bootstrap_servers))
+        yield broker
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    journal = Journal(tmp_path / "journal.jsonl")
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(journal.path))
+    return journal
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    groups = tuple(GroupPlan(group_id, {PLACE: Change(BEFORE, AFTER)}) for group_id in GROUPS)
+    path = tmp_path / "plan.json"
+    path.write_text("".join(document.write(Plan(None, groups, topics={PLACE.topic: TopicFacts(None, 1)}))))
+    return str(path)
+
+
+def confirmed(servers: str) -> list[str]:
+    return ["--confirm", str(len(GROUPS)), "--bootstrap-server", servers]
+
+
+def begin(*words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "groupkeeper", *words]
+    return subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish_and_undo(journal: Journal, plan: str, servers: str) -> None:
+    """A second apply does the rest, and what the journal has of both can be taken back."""
+    assert main(["apply", plan, *confirmed(servers)]) == 0
+    assert set(committed(servers).values()) == {AFTER}
+    for summary in reversed(journal.summaries()[0]):
+        assert main(["undo", summary.head.id, *confirmed(servers)]) == 0
+    assert set(committed(servers).values()) == {BEFORE}
+
+
+async def fetch(admin: Admin, group_ids: list[str]) -> dict[str, OffsetAndMetadata | None]:
+    found = (await admin.list_consumer_group_offsets({group_id: [PLACE] for group_id in group_ids})).all()
+    return {group_id: batch.all()[PLACE] for group_id, batch in found.items()}
+
+
+def committed(servers: str) -> dict[str, OffsetAndMetadata | None]:
+    async def ask() -> dict[str, OffsetAndMetadata | None]:
+        async with Admin(servers) as admin:
+            return await fetch(admin, GROUPS)
+
+    return asyncio.run(ask())
+
+
+def wait_for_commits(child: subprocess.Popen[bytes], servers: str) -> None:
+    """Return when some of the command's commits have arrived."""
+
+    async def watch() -> None:
+        async with Admin(servers) as admin, asyncio.timeout(60):
+            while AFTER not in (await fetch(admin, GROUPS[::50])).values():
+                assert child.poll() is None, "it ended without a commit"
+
+    asyncio.run(watch())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_killed_within_apply(broker: BackgroundBroker, journal: Journal, plan: str, number: signal.Signals) -> None:
+    servers = broker.bootstrap_servers
+    child = begin("apply", plan, *confirmed(servers))
+    wait_for_commits(child, servers)
+    child.send_signal(number)
+    _, errors = child.communicate(timeout=60)
+
+    # How much is committed is the scheduler's affair; mostly it is a part.
+    summaries, _ = journal.summaries()
+    assert [one.group_count for one in summaries] == [len(GROUPS)]
+    now = committed(servers)
+    assert set(now.values()) <= {BEFORE, AFTER}
+    if BEFORE in now.values():
+        assert summaries[0].result is Result.UNFINISHED
+        assert number is signal.SIGKILL or (child.returncode == 130 and b"groupkeeper history" in errors)
+    finish_and_undo(journal, plan, servers)
+
+
+def test_the_broker_is_killed_within_apply(tmp_path: Path, journal: Journal, plan: str) -> None:
+    data = ["--data", str(tmp_path / "data"), "--port"]
+    first = Started(*data, "0", directory=tmp_path)
+    again = None
+    try:
+        asyncio.run(set_up(first.address))
+        child = begin("apply", plan, *confirmed(first.address), "--timeout", "3000")
+        wait_for_commits(child, first.address)
+        first.process.kill()
+        first.process.wait()
+        child.communicate(timeout=120)
+        (summary,), _ = journal.summaries()
+        recorded = journal.load(summary.head.id)
+        assert recorded is not None
+        again = Started(*data, first.address.rpartition(":")[2], directory=tmp_path)
+        now = committed(again.address)
+        assert set(now.values()) <= {BEFORE, AFTER}
+        # What isn't said to be lost was acknowledged, and is there.
+        lost = {one.group_id for one in recorded.lost}
+        assert {group_id for group_id, one in now.items() if one == BEFORE} <= lost
+        if lost:
+            assert child.returncode == 1
+            assert summary.result in (Result.PARTLY, Result.REFUSED)
+        finish_and_undo(journal, plan, again.address)
+    finally:
+        for started in (first, again):
+            if started is not None and started.process.poll() is None:
+                started.end(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("nth", [1, 250, 500])
+@pytest.mark.parametrize("executes", [False, True])
+def test_a_connection_breaks_at_a_commit(
+    broker: BackgroundBroker, journal: Journal, plan: str, nth: int, executes: bool
+) -> None:
+    """Whether the commit came through or not, it is made again, and everything is as planned."""
+    with broker.faults.disconnect("OffsetCommit", executes=executes, nth=nth) as fault:
+        assert main(["apply", plan, *confirmed(broker.bootstrap_servers)]) == 0
+        assert fault.hits == 1
+    assert set(committed(broker.bootstrap_servers).values()) == {AFTER}
+    assert [one.result for one in journal.summaries()[0]] == [Result.APPLIED]
+
+
+@pytest.mark.parametrize("api", ["OffsetFetch", "DescribeGroups", "ListOffsets", "Metadata"])
+def test_a_broker_that_refuses_to_be_looked_at_changes_nothing(
+    broker: BackgroundBroker, journal: Journal, plan: str, api: str
+) -> None:
+    with broker.faults.error(api, "UNKNOWN_SERVER_ERROR"):
+        assert main(["apply", plan, *confirmed(broker.bootstrap_servers), "--timeout", "3000"]) == 1
+    assert set(committed(broker.bootstrap_servers).values()) == {BEFORE}
+    assert journal.summaries()[0] == []
+
+
+def test_some_commits_are_refused(broker: BackgroundBroker, journal: Journal, plan: str) -> None:
+    servers = broker.bootstrap_servers
+    with broker.faults.error("OffsetCommit", "GROUP_AUTHORIZATION_FAILED", every=10) as fault:
+        assert main(["apply", plan, *confirmed(servers)]) == 1
+        assert fault.hits == len(GROUPS) // 10
+    (summary,), _ = journal.summaries()
+    recorded = journal.load(summary.head.id)
+    assert recorded is not None
+    assert summary.result is Result.PARTLY
+    assert {one.group_id for one in recorded.lost} == {key for key, one in committed(servers).items() if one == BEFORE}
+    assert {one.error for one in recorded.lost} == {"GROUP_AUTHORIZATION_FAILED"}
+    finish_and_undo(journal, plan, servers)

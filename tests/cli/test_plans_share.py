@@ -1,0 +1,107 @@
+"""Changes of share groups' start offsets are journalled, and can be taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import SETTINGS, Stage, set_up
+from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
+
+from groupkeeper.cli import kafka_share_groups
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.testing.background import BackgroundBroker
+
+ORDERS = [TopicPartition("orders", number) for number in range(2)]
+PAYMENTS = TopicPartition("payments", 0)
+STAGE = Stage(
+    "shares",
+    [],
+    {"orders": [10, 20], "payments": [5]},
+    share_starts={"idle": {("orders", 0): 3, ("orders", 1): 7}},
+)
+
+
+@pytest.fixture(params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "apache":
+        if reason := why_unavailable():
+            pytest.skip(reason)
+        fetch()
+    broker = ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker(properties=SETTINGS)
+    with broker:
+        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    journal = Journal(tmp_path / "journal.jsonl")
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(journal.path))
+    return journal
+
+
+def starts(servers: str) -> Mapping[TopicPartition, int]:
+    async def ask() -> Mapping[TopicPartition, int]:
+        async with Admin(servers) as admin:
+            found = (await admin.list_share_group_offsets({"idle": None})).result("idle").done
+        return {place: one.start_offset for place, one in found.items() if one is not None}
+
+    return asyncio.run(ask())
+
+
+def undo(servers: str, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    status = main(["undo", *words, "--bootstrap-server", servers, "--output", "json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "after"),
+    [
+        ("--reset-offsets --topic orders --to-earliest --execute", "share-reset", {ORDERS[0]: 0, ORDERS[1]: 0}),
+        ("--delete-offsets --topic orders", "share-delete-offsets", {}),
+        ("--delete", "share-delete-groups", {}),
+        ("--reset-offsets --topic payments --to-latest --execute", "share-reset", {PAYMENTS: 5}),
+    ],
+)
+def test_a_change_is_journalled_and_undone(
+    servers: str,
+    journal: Journal,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    kind: str,
+    after: Mapping[TopicPartition, int],
+) -> None:
+    before = starts(servers)
+    assert before == {ORDERS[0]: 3, ORDERS[1]: 7}
+    assert kafka_share_groups.main(["--bootstrap-server", servers, "--group", "idle", *words.split()]) == 0
+    now = starts(servers)
+    assert now == ({**before, **after} if PAYMENTS in after else after)
+    (summary,), _ = journal.summaries()
+    assert (summary.head.kind, summary.result) == (kind, Result.APPLIED)
+    status, report = undo(servers, capsys)
+    assert (status, report["problems"]) == (0, [])
+    assert any("delivered again" in note for note in report["notes"])
+    assert starts(servers) == before
+    # The undo is a change of a share group, too.
+    assert undo(servers, capsys, journal.summaries()[0][-1].head.id)[0] == 0
+    assert starts(servers) == now
+
+
+def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--bootstrap-server", servers, "--group", "idle", "--reset-offsets", "--topic", "orders"]
+    assert kafka_share_groups.main([*words, "--to-latest", "--execute"]) == 0
+    assert kafka_share_groups.main([*words, "--to-earliest", "--dry-run"]) == 0
+    first = journal.summaries()[0][0].head.id
+    assert kafka_share_groups.main([*words, "--to-earliest", "--execute"]) == 0
+    status, report = undo(servers, capsys, first)
+    assert (status, {one["error"] for one in report["problems"]}) == (1, {"STALE_PLAN"})
+    assert starts(servers) == {ORDERS[0]: 0, ORDERS[1]: 0}

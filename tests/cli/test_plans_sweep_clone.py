@@ -1,0 +1,258 @@
+"""`groupkeeper plan delete-offsets`, `sweep` and `clone` on the embedded broker, and on Apache Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.commit_times import commit_times
+from groupkeeper.operations.plans.making import ALL_COMMITTED
+from groupkeeper.operations.plans.sweeping import Criteria, make_sweep
+from groupkeeper.operations.times import utc_text
+from groupkeeper.testing.background import BackgroundBroker
+
+LOGS = Stage("logs", [], INACTIVE.records, INACTIVE.starts)
+STAGE = Stage(
+    "both",
+    [],
+    INACTIVE.records,
+    INACTIVE.starts,
+    {
+        **INACTIVE.commits,
+        **ACTIVE.commits,
+        "leaner": {("orders", 0): OffsetAndMetadata(4), ("payments", 0): OffsetAndMetadata(0)},
+    },
+    [
+        Live("app", "client-of-app", ["payments"], {"payments": [0]}),
+        Live("leaner", "client-of-leaner", ["payments"], {"payments": [0]}),
+    ],
+)
+ORDERS = [TopicPartition("orders", number) for number in range(3)]
+DAY_MS = 86_400_000
+
+Run = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "apache":
+        if reason := why_unavailable():
+            pytest.skip(reason)
+        fetch()
+    broker = ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker(properties=SETTINGS)
+    with broker:
+        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def run(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Run]:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+
+    def call(*words: str, at: str = servers) -> tuple[int, Any]:
+        status = main([*words, "--bootstrap-server", at, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    yield call
+    asyncio.run(put_back(STAGE, servers))
+
+
+def committed(servers: str, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    async def ask() -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        async with Admin(servers) as admin:
+            return (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).all()
+
+    return {place: commit for place, commit in asyncio.run(ask()).items() if commit is not None}
+
+
+def places(report: Any) -> list[tuple[str, str, int, int | None, int | None]]:
+    keys = ("group", "topic", "partition", "before", "after")
+    return [tuple(row[key] for key in keys) for row in report["changes"]]
+
+
+def test_deletions_are_planned_applied_and_undone(run: Run, servers: str, tmp_path: Path) -> None:
+    before, path = committed(servers, "billing"), str(tmp_path / "plan.json")
+    status, report = run("plan", "delete-offsets", "bill*", "--topic", "orders:0,2", "--save", path)
+    assert (status, places(report)) == (1, [("billing", "orders", 0, 4, None)])
+    assert [(one["error"], one["partition"]) for one in report["problems"]] == [("NOTHING_TO_DELETE", 2)]
+    assert committed(servers, "billing") == before
+    assert run("apply", path)[0] == 0
+    assert ORDERS[0] not in committed(servers, "billing")
+    assert {row["result"] for row in run("apply", path)[1]["changes"]} == {"already"}
+    assert run("undo")[0] == 0
+    assert committed(servers, "billing") == before
+
+
+def test_offsets_that_no_member_reads_may_go_while_there_are_members(run: Run, servers: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    assert run("plan", "delete-offsets", "leaner", "--topic", "orders", "--save", path)[0] == 0
+    assert run("apply", path)[0] == 0
+    assert {place.topic for place in committed(servers, "leaner")} == {"payments"}
+    assert run("plan", "delete-offsets", "leaner", "--all-topics", "--save", path)[0] == 0
+    for words in (["apply", path], ["undo"]):
+        status, report = run(*words)
+        assert (status, report["problems"][0]["error"]) == (1, "GROUP_IS_ACTIVE")
+    assert {place.topic for place in committed(servers, "leaner")} == {"payments"}
+
+
+def test_offsets_of_topics_that_are_gone(run: Run, servers: str, tmp_path: Path) -> None:
+    # The brokers delete such offsets by themselves; a commit for a topic that never was is the same to a sweep.
+    path = str(tmp_path / "plan.json")
+
+    async def commit_and_delete() -> None:
+        async with Admin(servers) as admin:
+            (await admin.create_topics([NewTopic("lost", 1, 1)])).all()
+            wanted = {TopicPartition("lost", 0): OffsetAndMetadata(0)}
+            (await admin.alter_consumer_group_offsets("loser", wanted)).all()
+
+    asyncio.run(commit_and_delete())
+    status, report = run("plan", "sweep", "--all-groups", "--missing-topics", "--save", path)
+    assert (status, places(report)) == (0, [])
+
+    async def sweep() -> list[str]:
+        async with Admin(servers) as admin:
+            (await admin.delete_topics(["lost"])).all()
+            made = await make_sweep(admin, ["loser"], ALL_COMMITTED, Criteria(finds_missing=True), 0)
+            (await admin.delete_consumer_groups(["loser"])).failed.clear()
+            return [change.why for group in made.plan.groups for change in group.changes.values()]
+
+    # Whether the offset is still there depends on how fast the broker is.
+    assert asyncio.run(sweep()) in ([], ["the topic does not exist"])
+
+
+def test_idle_groups(run: Run, servers: str, tmp_path: Path) -> None:
+    assert places(run("plan", "sweep", "--all-groups", "--idle", "P1D")[1]) == []
+    now_ms = time.time_ns() // 10**6
+
+    async def sweep(later_ms: int, *group_ids: str, by_records: bool = False) -> Any:
+        async with Admin(servers) as admin:
+            criteria = Criteria(idle_ms=30 * DAY_MS, by_records=by_records)
+            return await make_sweep(admin, group_ids, ALL_COMMITTED, criteria, now_ms + later_ms)
+
+    made = asyncio.run(sweep(31 * DAY_MS, "app", "billing", "zeta"))
+    found = {group.group_id: group for group in made.plan.groups}
+    assert set(found["billing"].changes) == set(committed(servers, "billing"))
+    assert all(change.after is None for change in found["billing"].changes.values())
+    why = found["billing"].changes[ORDERS[0]].why
+    assert why.startswith("last commit ")
+    assert why.endswith((", 31 days ago", ", 30 days ago"))
+    # Its member reads payments only.
+    assert {place.topic for place in found["app"].changes} == {"orders"}
+    assert asyncio.run(sweep(29 * DAY_MS, "app", "billing", "zeta")).plan.groups == ()
+    made = asyncio.run(sweep(0, "billing", by_records=True))
+    assert [len(group.changes) for group in made.plan.groups] == [len(committed(servers, "billing"))]
+    assert "the last record read is of " in next(iter(made.plan.groups[0].changes.values())).why
+
+
+def test_one_new_commit_keeps_a_group_from_being_idle(servers: str) -> None:
+    async def look() -> tuple[dict[TopicPartition, int], Any]:
+        async with Admin(servers) as admin:
+            first = (await commit_times(admin, ["billing"])).commits["billing"]
+            later = first
+            while later[ORDERS[0]].time_ms == first[ORDERS[0]].time_ms:  # within the same millisecond
+                (await admin.alter_consumer_group_offsets("billing", {ORDERS[0]: OffsetAndMetadata(4)})).all()
+                later = (await commit_times(admin, ["billing"])).commits["billing"]
+            age_ms = later[ORDERS[0]].time_ms - first[ORDERS[1]].time_ms
+            criteria = Criteria(idle_ms=age_ms)
+            made = await make_sweep(admin, ["billing"], ALL_COMMITTED, criteria, first[ORDERS[1]].time_ms + age_ms)
+            return {place: later[place].time_ms - first[place].time_ms for place in ORDERS[:2]}, made
+
+    grown, made = asyncio.run(look())
+    assert grown[ORDERS[0]] > 0
+    assert grown[ORDERS[1]] == 0
+    assert made.plan.groups == ()
+
+
+def test_what_would_expire_is_committed_again(run: Run, servers: str, tmp_path: Path) -> None:
+    path, before = str(tmp_path / "plan.json"), committed(servers, "billing")
+
+    def times() -> dict[TopicPartition, int]:
+        async def ask() -> dict[TopicPartition, int]:
+            async with Admin(servers) as admin:
+                found = (await commit_times(admin, ["billing"])).commits["billing"]
+            return {place: one.time_ms for place, one in found.items()}
+
+        return asyncio.run(ask())
+
+    first = times()
+    assert places(run("plan", "sweep", "billing", "--expiring", "P1D")[1]) == []
+    assert places(run("plan", "sweep", "billing", "--expiring", "P1D", "--retention", "P3D")[1]) == []
+    status, report = run("plan", "sweep", "billing", "zeta", "--expiring", "P8D", "--save", path)
+    assert (status, [row["after"] for row in report["changes"] if row["group"] == "billing"]) == (0, [4, 12, 5])
+    # What the log doesn't hold is not committed.
+    assert any("99 is outside of the log" in note for note in report["notes"])
+    assert run("apply", path, "--confirm", "2")[0] == 0
+    assert committed(servers, "billing") == before
+    assert all(later > first[place] for place, later in times().items())
+
+
+def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    status, report = run("plan", "clone", "billing", "copy", "--topic", "orders", "--save", path)
+    assert (status, places(report)) == (0, [("copy", "orders", 0, None, 4), ("copy", "orders", 1, None, 12)])
+    assert run("apply", path)[0] == 0
+    billing = committed(servers, "billing")
+    assert committed(servers, "copy") == {place: billing[place] for place in ORDERS[:2]}
+    assert run("undo")[0] == 0
+    assert committed(servers, "copy") == {}
+    status, report = run("plan", "clone", "nobody", "copy")
+    assert (status, report["problems"][0]["error"]) == (1, "GROUP_ID_NOT_FOUND")
+    # zeta has an offset beyond a log.
+    for policy, after in [("clamp", [3, 9]), ("skip", [9]), ("fail", [9])]:
+        status, report = run("plan", "clone", "zeta", "copy", "--if-out-of-range", policy)
+        assert (status, [row["after"] for row in report["changes"]]) == (int(policy == "fail"), after)
+
+
+def test_a_clone_from_another_cluster_goes_by_time(run: Run, servers: str, tmp_path: Path) -> None:
+    """The other cluster has lost the first records, or has none at all yet."""
+    path = str(tmp_path / "plan.json")
+    records = {"east.orders": [10, 20, 4], "east.payments": [0, 0]}
+    there = Stage("there", [], records, {("east.orders", 0): 6})
+    with BackgroundBroker(properties=SETTINGS) as other:
+        asyncio.run(set_up(there, other.bootstrap_servers, tmp_path))
+        words = ["plan", "clone", "billing", "copy", "--from-bootstrap-server", servers, "--topic-prefix", "east."]
+        status, report = run(*words, "--save", path, at=other.bootstrap_servers)
+        found = {(row["topic"], row["partition"]): (row["after"], row["why"]) for row in report["changes"]}
+        assert status == 0
+        offset, why = found["east.orders", 0]
+        assert offset == 6
+        assert f"its next one is of {utc_text(FIRST_MS + 6000)}" in why
+        assert found["east.orders", 1] == (12, f"the record of {utc_text(FIRST_MS + 12_000)}: exact")
+        assert found["east.payments", 1][0] == 0
+        assert "all is read: the end of the log" in found["east.payments", 1][1]
+        assert run("apply", path, at=other.bootstrap_servers)[0] == 0
+        assert committed(other.bootstrap_servers, "copy")[TopicPartition("east.orders", 1)].metadata == "note"
+        status, report = run(*words[:6], at=other.bootstrap_servers)
+        assert (status, report["changes"]) == (1, [])
+        assert {one["error"] for one in report["problems"]} == {"UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sweep", "--all-groups"],
+        ["sweep", "--all-groups", "--missing-topics", "--age-of", "records"],
+        ["sweep", "--all-groups", "--missing-topics", "--retention", "P1D"],
+        ["sweep", "--all-groups", "--idle", "-P1D"],
+        ["delete-offsets", "billing"],
+        ["clone", "billing", "billing"],
+        ["clone", "billing", "copy", "--output", "csv", "--show-command"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(run: Run, words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("plan", *words)
+    assert ended.value.code == 2

@@ -1,0 +1,94 @@
+"""`groupkeeper groups …` beside a streams group: it is listed, its offsets are shown, and nothing else breaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.differential.wire import Pool
+
+from groupkeeper.cli.main import main
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
+from groupkeeper.protocol.messages import offset_commit_request
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    Topology,
+)
+from groupkeeper.testing.background import BackgroundBroker
+
+NOT_YET = (CoordinatorNotAvailable.code, NotCoordinator.code, CoordinatorLoadInProgress.code)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with BackgroundBroker(properties={"group.streams.initial.rebalance.delay.ms": "0"}) as broker:
+        pool = Pool(broker.bootstrap_servers)
+        pool.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 10_000), 7)
+        commit(pool, "plain", "", -1)
+        topology = Topology(0, [Subtopology("0", ["t"])])
+        joining = StreamsGroupHeartbeatRequest(
+            "app", "m", 0, rebalance_timeout_ms=1000, topology=topology, process_id="p",
+            active_tasks=[], standby_tasks=[], warmup_tasks=[],
+        )  # fmt: skip
+        epoch = pool.ask(joining, 0).member_epoch  # type: ignore[attr-defined]
+        commit(pool, "app", "m", epoch)
+        yield broker.bootstrap_servers
+        pool.close()
+
+
+def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
+    module = offset_commit_request
+    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 6)
+    topics = [module.OffsetCommitRequestTopic("t", partitions=[module.OffsetCommitRequestPartition(0, 5)])]
+    code = NOT_YET[0]
+    while code in NOT_YET:
+        answer = pool.ask(module.OffsetCommitRequest(group_id, epoch, member_id, topics=topics), 9)
+        code = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+    assert code == 0
+
+
+@pytest.fixture
+def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command with --output json: its status and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main(["groups", *words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_it_is_listed(run: Any) -> None:
+    status, report = run("list")
+    assert status == 0
+    assert [(row["group"], row["type"], row["state"]) for row in report["groups"]] == [
+        ("app", "Streams", "Stable"),
+        ("plain", "Classic", "Empty"),
+    ]
+
+
+def test_the_list_is_narrowed_to_it(run: Any) -> None:
+    for words in (["--type", "streams"], ["--state", "stable,notready"]):
+        status, report = run("list", *words)
+        assert (status, [row["group"] for row in report["groups"]]) == (0, ["app"])
+
+
+def test_its_offsets_are_shown(run: Any) -> None:
+    status, report = run("offsets", "app", "plain")
+    assert status == 0
+    assert [(row["group"], row["topic"], row["current_offset"]) for row in report["offsets"]] == [
+        ("app", "t", 5),
+        ("plain", "t", 5),
+    ]
+
+
+@pytest.mark.parametrize("view", ["offsets", "members", "state"])
+def test_the_views_of_all_groups_leave_it_out(run: Any, view: str) -> None:
+    status, report = run("describe", "--all-groups", "--view", view)
+    assert status == 0
+    assert "app" not in json.dumps(report)

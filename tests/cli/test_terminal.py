@@ -1,0 +1,148 @@
+"""`groupkeeper` as a person meets it: colours and progress at a terminal only; Ctrl-C; readers that leave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.cli.stages import INACTIVE, SETTINGS, set_up
+
+from groupkeeper.testing.background import BackgroundBroker
+
+PATIENCE_S = 25.0
+COMMAND = [sys.executable, "-m", "groupkeeper"]
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(INACTIVE, broker.bootstrap_servers, tmp_path_factory.mktemp("terminal")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of somebody who takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+class Terminal:
+    """A command at a terminal."""
+
+    def __init__(self, *words: str, **environment: str) -> None:
+        self.shown = ""
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            inherited = {name: text for name, text in os.environ.items() if name != "NO_COLOR"}
+            os.execvpe(COMMAND[0], [*COMMAND, *words], {**inherited, "TERM": "xterm", **environment})
+
+    def read(self, until: str | None = None) -> str:
+        """What it shows, until there is this text or, None, until it ends."""
+        deadline = time.monotonic() + PATIENCE_S
+        while until is None or until not in self.shown:
+            assert time.monotonic() < deadline, self.shown
+            if select.select([self._terminal], [], [], 0.2)[0]:
+                try:
+                    text = os.read(self._terminal, 65536)
+                except OSError:  # Linux says so that nobody has the terminal open any more
+                    break
+                self.shown += text.decode()
+        return self.shown
+
+    def press(self, key: str) -> None:
+        os.write(self._terminal, key.encode())
+
+    def end(self) -> int:
+        """Its exit status."""
+        self.read()
+        os.close(self._terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "has_colour"),
+    [
+        ([], {}, True),
+        ([], {"NO_COLOR": "1"}, False),
+        ([], {"NO_COLOR": ""}, True),
+        ([], {"TERM": "dumb"}, False),
+        (["--color", "never"], {}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+    ],
+)
+def test_colours_at_a_terminal(
+    servers: str, words: list[str], environment: Mapping[str, str], has_colour: bool
+) -> None:
+    terminal = Terminal("groups", "offsets", "zeta", "nope", "--bootstrap-server", servers, *words, **environment)
+    shown = terminal.read()
+    assert terminal.end() == 1
+    assert "beyond_log_end" in shown
+    assert "Group nope not found." in shown
+    assert ("\x1b[33mbeyond_log_end" in shown, "\x1b[31merror:" in shown) == (has_colour, has_colour)
+    assert ("\x1b" in shown) == has_colour
+
+
+@pytest.mark.parametrize(("words", "has_colour"), [([], False), (["--color", "always"], True)])
+def test_colours_in_a_pipe(servers: str, words: list[str], has_colour: bool) -> None:
+    done = subprocess.run(
+        [*COMMAND, "groups", "offsets", "zeta", "nope", "--bootstrap-server", servers, *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ("\x1b" in done.stdout, "\x1b" in done.stderr) == (has_colour, has_colour)
+
+
+def test_progress_is_shown_and_ctrl_c_ends_it(silent: str) -> None:
+    terminal = Terminal("groups", "list", "--bootstrap-server", silent)
+    terminal.read(f"\r\x1b[Kconnecting to {silent} (")
+    terminal.press("\x03")
+    assert terminal.end() == 130
+    assert terminal.shown.endswith("\r\x1b[Kinterrupted\r\n")
+    assert "Traceback" not in terminal.shown
+
+
+def test_no_progress_in_a_pipe_and_an_interrupt_is_one_line(silent: str) -> None:
+    child = subprocess.Popen(
+        [*COMMAND, "groups", "list", "--bootstrap-server", silent], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stderr is not None
+    note = b"note: no connection yet to"
+    try:
+        # It says after a second that it goes on trying, or nothing when the address takes connections.
+        select.select([child.stderr], [], [], 2.5)
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=PATIENCE_S)
+    finally:
+        child.kill()
+        child.wait()
+    assert (child.returncode, output) == (130, b"")
+    assert [line for line in errors.splitlines() if not line.startswith(note)] == [b"interrupted"]
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_a_reader_who_has_enough_is_no_failure(servers: str, output: str, tmp_path: Path) -> None:
+    words = " ".join([*COMMAND, "groups", "offsets", "--all-groups", "--bootstrap-server", servers, "--output", output])
+    done = subprocess.run(
+        ["sh", "-c", f"{{ {words}; echo $? > status; }} | true"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (tmp_path / "status").read_text() == "0\n"
+    assert "Traceback" not in done.stderr
+    assert "Broken pipe" not in done.stderr

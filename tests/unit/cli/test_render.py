@@ -1,0 +1,118 @@
+"""Reports as text: tables for people, JSON and CSV for programs, page by page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from groupkeeper.cli.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
+from groupkeeper.cli.reports import Column, Page, Problem, Row, Shape
+from groupkeeper.operations.authorization import Acl
+
+SHAPE = Shape(
+    "things", "rows", [Column("group", ""), Column("lag", ""), Column("parts", ""), Column("host", "", False)]
+)
+
+
+def row(group: str | None, lag: int | None, *places: tuple[str, int]) -> Row:
+    return {"group": group, "lag": lag, "parts": [{"topic": t, "partition": p} for t, p in places], "host": "h"}
+
+
+def written(writer: Writer, *pages: Page) -> str:
+    return writer.begin() + "".join(map(writer.page, pages)) + writer.end()
+
+
+PAGES = (
+    Page([row("a", 5, ("t", 0), ("t", 1), ("u", 2)), row("longer", None)]),
+    Page((), [Problem("BAD", "no", "g", acl=Acl("DESCRIBE", "GROUP", "g"))], ["note"], {"executed": True}),
+    Page([row("東京", 12345)]),
+)
+
+
+def test_tables_are_aligned() -> None:
+    assert written(TableWriter(SHAPE), *PAGES) == (
+        "GROUP   LAG  PARTS\na         5  t:0,1;u:2\nlonger    -  -\n東京    12345  -\n"
+    )
+
+
+def test_hidden_columns_can_be_shown() -> None:
+    assert "HOST" in written(TableWriter(SHAPE, with_columns=["host"]), *PAGES).splitlines()[0]
+
+
+def test_a_table_without_rows_is_nothing() -> None:
+    assert written(TableWriter(SHAPE), Page(), Page()) == ""
+
+
+def test_what_would_break_a_table_is_escaped() -> None:
+    text = written(TableWriter(SHAPE), Page([row("a\nb\x1b[31m\u202e\udc80", 1)]))
+    assert "a\\nb\\x1b[31m\\u202e\\udc80" in text
+    assert text.count("\n") == 2
+
+
+def test_colours_do_not_disturb_the_columns() -> None:
+    shape = Shape("s", "rows", [Column("state", ""), Column("group", "")])
+    text = written(TableWriter(shape, has_colour=True), Page([{"state": "Dead", "group": "g"}]))
+    assert text == "\x1b[1mSTATE\x1b[0m  \x1b[1mGROUP\x1b[0m\n\x1b[31mDead\x1b[0m   g\n"
+
+
+def test_one_long_text_does_not_widen_every_row() -> None:
+    lines = written(TableWriter(SHAPE), Page([row("x" * 300, 1), row("a", 2)])).splitlines()
+    assert len(lines[2]) < 80
+
+
+def test_json_is_one_object_with_a_line_for_each_row() -> None:
+    text = written(JsonWriter(SHAPE, {"executed": False}), *PAGES)
+    document = json.loads(text)
+    assert list(document) == ["schema", "rows", "executed", "notes", "problems"]
+    assert (document["schema"], document["executed"], document["notes"]) == ("things/1", True, ["note"])
+    assert document["rows"] == [row("a", 5, ("t", 0), ("t", 1), ("u", 2)), row("longer", None), row("東京", 12345)]
+    assert document["problems"][0]["acl"] == {"operation": "DESCRIBE", "resource_type": "GROUP", "name": "g"}
+    assert sum(line.startswith('    {"group"') for line in text.splitlines()) == 3
+    assert json.loads(written(JsonWriter(SHAPE))) == {"schema": "things/1", "rows": [], "notes": [], "problems": []}
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", None])
+def test_json_stays_json_where_letters_are_lacking(encoding: str | None) -> None:
+    page = Page([row("é東🙂", 1), row("\udc80", 1)])
+    text = written(JsonWriter(SHAPE, encoding=encoding), page)
+    text.encode(encoding or "utf-8")
+    assert [each["group"] for each in json.loads(text)["rows"]] == ["é東🙂", "\udc80"]
+
+
+def test_csv_has_the_columns_of_json() -> None:
+    shape = Shape("s", "rows", [*SHAPE.columns, Column("yes", "")])
+    page = Page([{**row('a,"b"\nc', None, ("t", 0), ("u", 1)), "yes": True}, {**row("", 0), "yes": False}])
+    read = list(csv.DictReader(io.StringIO(written(CsvWriter(shape), page))))
+    assert read == [
+        {"group": 'a,"b"\nc', "lag": "", "parts": "t:0;u:1", "host": "h", "yes": "true"},
+        {"group": "", "lag": "0", "parts": "", "host": "h", "yes": "false"},
+    ]
+    assert written(CsvWriter(shape)) == "group,lag,parts,host,yes\n"
+
+
+@pytest.mark.parametrize(("text", "cells"), [("abc", 3), ("東京", 4), ("e\u0301", 1), ("🙂", 2), ("", 0)])
+def test_width_is_in_cells(text: str, cells: int) -> None:
+    assert width(text) == cells
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (Problem("BAD", "no"), "error: no (BAD)\n"),
+        (Problem("BAD", "no\nmore", "", "t", 3), "error: '' t-3: no\\nmore (BAD)\n"),
+        (Problem("BAD", "no", broker=7), "error: broker 7: no (BAD)\n"),
+        (
+            Problem("BAD", "no", "g", acl=Acl("READ", "TOPIC", None)),
+            "error: g: no; missing ACL: READ on topic (one that the group has) (BAD)\n",
+        ),
+        (
+            Problem("BAD", "no", acl=Acl("DESCRIBE", "CLUSTER", "c")),
+            "error: no; missing ACL: DESCRIBE on the cluster (BAD)\n",
+        ),
+    ],
+)
+def test_a_problem_is_one_line(problem: Problem, line: str) -> None:
+    assert problem_text(problem) == line

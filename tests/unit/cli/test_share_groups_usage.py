@@ -1,0 +1,143 @@
+"""Usage of kafka-share-groups: what is refused before any broker is asked, in which words and order."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupkeeper.cli.kafka_share_groups import main
+
+SERVER = ["--bootstrap-server", "127.0.0.1:1"]
+ONE_ACTION = "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, --delete-offsets."
+SCOPES = "takes one of these options: [all-topics], [topic]"
+SCENARIOS = "takes one of these options: [to-datetime], [to-earliest], [to-latest]"
+
+
+def refused(capsys: pytest.CaptureFixture[str], arguments: str, *, server: bool = True) -> str:
+    """Standard error without the help, of a call that exits with 1 and prints nothing else."""
+    status = main([*(SERVER if server else []), *arguments.split()])
+    output, errors = capsys.readouterr()
+    assert (status, output) == (1, "")
+    return errors.partition("Option     ")[0].rstrip("\n")
+
+
+# K1099-70, K1099-77, K1099-78
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", ONE_ACTION),
+        ("--group g", ONE_ACTION),
+        ("--list --delete --all-groups", ONE_ACTION),
+        ("--list --describe --group g", 'Option "[group]" can\'t be used with option "[list]"'),
+        ("--list --topic t", 'Option "[topic]" can\'t be used with option "[list]"'),
+        ("--describe", "Option [describe] takes one of these options: [all-groups], [group]"),
+        ("--describe --group g --all-groups", 'Option "[group]" can\'t be used with option "[all-groups]"'),
+        (
+            "--describe --group g --members --state x",
+            "Option [describe] takes at most one of these options: [members], [offsets], [state]",
+        ),
+        ("--describe --group g --state Stable", "Option [describe] does not take a value for [state]"),
+        (
+            "--describe --group g --state a --state b",
+            "Found multiple arguments for option state, but you asked for only one",
+        ),
+        ("--delete", "Option [delete] takes the options [group] or [all-groups]"),
+        ("--delete --group g --all-groups", "Option [delete] takes either [group] or [all-groups], not both."),
+        ("--delete --group g --topic t", "Option [delete] does not take the option: [topic]"),
+        ("--delete-offsets --group g", "Option [delete-offsets] takes the following options: [group], [topic]"),
+        ("--reset-offsets --execute --dry-run", "Option [reset-offsets] only accepts one of [execute] and [dry-run]"),
+        ("--reset-offsets --group g", "Option [reset-offsets] takes the option: [execute] or [dry-run]"),
+        ("--reset-offsets --execute --all-topics", "Option [reset-offsets] takes the option: [group]"),
+        ("--reset-offsets --execute --group g", f"Option [reset-offsets] {SCOPES}"),
+        ("--reset-offsets --execute --group g --all-topics", f"Option [reset-offsets] {SCENARIOS}"),
+        (
+            "--reset-offsets --execute --group g --all-topics --to-latest --to-earliest",
+            'Option "[to-earliest]" can\'t be used with option "[to-latest]"',
+        ),
+    ],
+)
+def test_combinations_that_make_no_sense(capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
+    assert refused(capsys, arguments) == message
+
+
+def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "", server=False) == ("This tool helps to list, describe, reset and delete share groups.")
+
+
+def test_a_server_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "--list", server=False) == 'Missing required argument "[bootstrap-server]"'
+
+
+# K1099-70, K1099-77: consumer groups only have these.
+@pytest.mark.parametrize(
+    "option", ["to-current", "to-offset", "shift-by", "by-duration", "from-file", "export", "type"]
+)
+def test_options_that_share_groups_lack(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert refused(capsys, f"--reset-offsets --{option} 1") == f"{option} is not a recognized option"
+
+
+def test_a_verbose_list_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    # K1099-70
+    assert refused(capsys, "--list --verbose") == (
+        "Option(s) [verbose] are unavailable given other options on the command line"
+    )
+
+
+# K1099-78
+@pytest.mark.parametrize("text", ["Sleeping", "stable,Sleeping", "Assigning", "Unknown"])
+def test_states_of_share_groups(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    message = f"Invalid state list '{text}'. Valid states are: Empty, Stable, Dead"
+    assert refused(capsys, f"--list --state {text}") == message
+
+
+# K1099-82
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--list --timeout soon", "Cannot parse argument 'soon' of option timeout"),
+        (
+            "--delete-offsets --group g --group h --topic t",
+            "Found multiple arguments for option group, but you asked for only one",
+        ),
+        ("--list --command-config /nowhere.properties", "java.nio.file.NoSuchFileException: /nowhere.properties"),
+    ],
+)
+def test_what_fails_while_executing_exits_with_0(
+    capsys: pytest.CaptureFixture[str], arguments: str, message: str
+) -> None:
+    assert main([*SERVER, *arguments.split()]) == 0
+    assert capsys.readouterr() == (f"\nError: Executing share group command failed due to {message}\n", "")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr() == ("4.3.1\n", "")
+
+
+NO_NODE = "Timed out waiting for a node assignment. Call: "
+
+
+# K1099-80, K1099-81: a time-out has no class in front there, so that its words show.
+@pytest.mark.parametrize(
+    ("arguments", "status", "output", "errors"),
+    [
+        (
+            "--reset-offsets --group g --all-topics --to-latest --dry-run",
+            1,
+            "",
+            f"{NO_NODE}describeShareGroups(api=FIND_COORDINATOR)\n",
+        ),
+        (
+            "--delete-offsets --group g --topic t",
+            0,
+            f"TOPIC           STATUS\nt               Error: {NO_NODE}deleteShareGroupOffsets(api=FIND_COORDINATOR)\n",
+            "",
+        ),
+    ],
+)
+def test_nobody_answers(
+    capsys: pytest.CaptureFixture[str], arguments: str, status: int, output: str, errors: str
+) -> None:
+    assert main([*SERVER, "--timeout", "100", *arguments.split()]) == status
+    said, complaints = capsys.readouterr()
+    assert said.endswith(output)
+    assert complaints == errors
