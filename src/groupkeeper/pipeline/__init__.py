@@ -1,1 +1,6 @@
-"""Batch analysis of offsets with PySpark. The only place that may import PySpark."""
+"""The offsets topic of a fleet as tables, with PySpark. The only place that may import PySpark.
+
+`tables` are the schemas; `decode` turns bytes into them without Spark; `source` is the Python Data Source
+`groupkeeper`; `transforms` are functions DataFrame → DataFrame; `jobs` put them together. What is imported here costs
+nothing: modules with heavy imports are imported where they are used.
+"""

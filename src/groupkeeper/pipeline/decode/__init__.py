@@ -1,0 +1,1 @@
+"""Bytes of fetched record sets → columns and Arrow batches, many records at a time. No Spark, no I/O."""

@@ -1,0 +1,170 @@
+"""Records of the offsets topic → Arrow batches of the schema tables.DECODED."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits
+from groupkeeper.pipeline.decode.group_record import group_id_of, group_record, marker_record
+from groupkeeper.pipeline.decode.known import Known, read_record
+from groupkeeper.pipeline.decode.records import Records
+from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
+from groupkeeper.pipeline.decode.views import Ints
+from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage
+from groupkeeper.protocol.record import Record
+from groupkeeper.protocol.record_batch import CorruptRecord, read_end_transaction
+
+__all__ = ["Origin", "decode", "latest_of_keys"]
+
+Row = dict[str, Any]
+
+
+class Origin(NamedTuple):
+    """Where a record set comes from."""
+
+    cluster: str
+    partition: int
+
+
+def decode(records: Records, origins: Sequence[Origin]) -> Iterator[pa.RecordBatch]:
+    """All the records, offset commits first; `origins` has the place of each record set."""
+    types = key_types(records)
+    may_be_commit = np.isin(types, COMMIT_TYPES) & ~records.is_control
+    rest = ~may_be_commit
+    if may_be_commit.any():
+        rows = np.flatnonzero(may_be_commit)
+        commits = read_commits(records.where(rows), types[rows])
+        rest[rows[~commits.ok]] = True
+        if commits.ok.any():
+            good = records.where(rows[commits.ok])
+            yield _commits_batch(good, commits.where(commits.ok), types[rows[commits.ok]], origins)
+    if rest.any():
+        rows = np.flatnonzero(rest)
+        yield pa.RecordBatch.from_pylist(
+            [_row(records, row, origins[records.set_index[row]]) for row in rows.tolist()], schema=DECODED.arrow
+        )
+
+
+def latest_of_keys(records: Records) -> Records:
+    """Of each key the last record; markers are left out. The records are those of one cluster."""
+    records = records.where(~records.is_control) if records.is_control.any() else records
+    if not len(records):
+        return records
+    keys = binaries(records.data, records.key_at, records.key_size).dictionary_encode(null_encoding="encode")
+    numbers = keys.indices.to_numpy(zero_copy_only=False)
+    last = np.zeros(len(keys.dictionary), np.int64)
+    np.maximum.at(last, numbers, np.arange(len(numbers)))
+    return records.where(np.sort(last))
+
+
+def _commits_batch(records: Records, commits: Commits, types: Ints, origins: Sequence[Origin]) -> pa.RecordBatch:
+    gone = commits.is_tombstone
+    data = records.data
+    metadata_size = np.where(gone, -1, commits.metadata_size)
+    metadata_at = np.where(gone, records.value_at, commits.metadata_at)
+    columns = {
+        **_places(records, origins),
+        "record_type": of_numbers(types, pa.int16()),
+        "value_version": of_numbers(commits.version, pa.int16(), gone),
+        "is_tombstone": pa.array(gone),
+        "group_id": texts(data, commits.group_at, commits.group_size),
+        "topic": texts(data, commits.topic_at, commits.topic_size),
+        "partition": of_numbers(commits.partition, pa.int32()),
+        "committed_offset": of_numbers(commits.offset, pa.int64(), gone),
+        "leader_epoch": of_numbers(commits.leader_epoch, pa.int32(), gone | (commits.leader_epoch < 0)),
+        "topic_id": uuids(data, np.where(gone, -1, commits.topic_id_at)),
+        "metadata": texts(data, metadata_at, metadata_size),
+        "commit_timestamp_ms": of_numbers(commits.commit_timestamp, pa.int64(), gone),
+        "expire_timestamp_ms": of_numbers(
+            commits.expire_timestamp, pa.int64(), gone | (commits.expire_timestamp == -1)
+        ),
+    }
+    schema = DECODED.arrow
+    empty = {name: pa.nulls(len(records), schema.field(name).type) for name in schema.names if name not in columns}
+    return pa.RecordBatch.from_arrays([{**columns, **empty}[name] for name in schema.names], schema=schema)
+
+
+def _places(records: Records, origins: Sequence[Origin]) -> dict[str, pa.Array]:
+    partitions = np.array([origin.partition for origin in origins], np.int64)
+    return {
+        "cluster": _clusters(records, origins),
+        "log_partition": of_numbers(partitions[records.set_index], pa.int32()),
+        "log_offset": of_numbers(records.offset, pa.int64()),
+        "log_timestamp_ms": of_numbers(records.timestamp, pa.int64()),
+        "producer_id": of_numbers(records.producer_id, pa.int64(), records.producer_id < 0),
+    }
+
+
+def _clusters(records: Records, origins: Sequence[Origin]) -> pa.StringArray:
+    names = [origin.cluster for origin in origins]
+    if len(set(names)) == 1:
+        return pa.repeat(pa.scalar(names[0], pa.string()), len(records))
+    return pa.array(names, pa.string()).take(pa.array(records.set_index))
+
+
+def _row(records: Records, row: int, origin: Origin) -> Row:
+    producer_id = int(records.producer_id[row])
+    found: Row = {
+        "cluster": origin.cluster,
+        "log_partition": origin.partition,
+        "log_offset": int(records.offset[row]),
+        "log_timestamp_ms": int(records.timestamp[row]),
+        "producer_id": None if producer_id < 0 else producer_id,
+    }
+    key, value = records.key(row), records.value(row)
+    return found | (_marker(key, value) if records.is_control[row] else _one(key, value))
+
+
+def _one(key: bytes | None, value: bytes | None) -> Row:
+    raw = {"is_tombstone": value is None, "raw_key": key, "raw_value": value}
+    if key is None or len(key) < 2:
+        return raw | {"problem": "the record has no key" if key is None else f"a key of {len(key)} bytes"}
+    types = {"record_type": int.from_bytes(key[:2], "big", signed=True)}
+    if value is not None and len(value) >= 2:
+        types["value_version"] = int.from_bytes(value[:2], "big", signed=True)
+    try:
+        record = read_record(key, value)
+    except MalformedMessage as error:
+        return raw | types | {"problem": str(error)}
+    if not isinstance(record, Known):
+        return raw | types | {"problem": f"unknown record type {record.key_type}"}
+    found: Row = types | {"is_tombstone": value is None, "group_id": group_id_of(record.key)}
+    if isinstance(record.key, OffsetCommitKey):
+        return found | _commit(record.key, record.value)
+    return found | {"group_record": group_record(record)}
+
+
+def _commit(key: OffsetCommitKey, value: object) -> Row:
+    found: Row = {"topic": key.topic, "partition": key.partition}
+    if isinstance(value, OffsetCommitValue):
+        id_column = uuids(value.topic_id, np.array([_NONE if value.topic_id == ZERO_UUID else 0]))
+        found |= {
+            "committed_offset": value.offset,
+            "leader_epoch": None if value.leader_epoch < 0 else value.leader_epoch,
+            "topic_id": id_column[0].as_py(),
+            "metadata": value.metadata,
+            "commit_timestamp_ms": value.commit_timestamp,
+            "expire_timestamp_ms": None if value.expire_timestamp == _NONE else value.expire_timestamp,
+        }
+    return found
+
+
+def _marker(key: bytes | None, value: bytes | None) -> Row:
+    raw = {"is_tombstone": False, "raw_key": key, "raw_value": value}
+    try:
+        marker = read_end_transaction(Record(key, value))
+    except CorruptRecord as error:
+        return raw | {"problem": str(error)}
+    if marker is None:
+        return raw | {"problem": "a control record that ends no transaction"}
+    return {"is_tombstone": False, "group_record": marker_record(marker)}
+
+
+_NONE = -1

@@ -1,0 +1,140 @@
+"""Records that are not offset commits, as the columns of tables.GROUP_RECORD."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from groupkeeper.pipeline.decode.json_form import json_of
+from groupkeeper.pipeline.decode.known import Known, name_of
+from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscribed_topics
+from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
+from groupkeeper.protocol.record_batch import EndTransaction
+
+__all__ = ["group_id_of", "group_record", "marker_record"]
+
+Row = dict[str, Any]
+
+_MEMBER_STATES = {
+    "ConsumerGroupCurrentMemberAssignment": {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},
+    "ShareGroupCurrentMemberAssignment": {0: "STABLE"},
+    "StreamsGroupCurrentMemberAssignment": {0: "STABLE", 1: "UNREVOKED_TASKS", 2: "UNRELEASED_TASKS"},
+}
+
+_COLUMNS = {
+    "epoch": "group_epoch",
+    "assignment_epoch": "assignment_epoch",
+    "assignment_timestamp": "state_timestamp_ms",
+    "current_state_timestamp": "state_timestamp_ms",
+    "protocol_type": "protocol_type",
+    "protocol": "protocol",
+    "leader": "leader",
+    "generation": "generation",
+    "member_epoch": "member_epoch",
+    "previous_member_epoch": "previous_member_epoch",
+    "instance_id": "instance_id",
+    "rack_id": "rack_id",
+    "client_id": "client_id",
+    "client_host": "client_host",
+    "rebalance_timeout_ms": "rebalance_timeout_ms",
+    "server_assignor": "server_assignor",
+    "subscribed_topic_names": "subscribed_topics",
+    "subscribed_topic_regex": "subscribed_regex",
+}
+"""Columns by the field that they are taken from as it is."""
+
+
+def group_id_of(key: RootMessage) -> str:
+    """The group that a record is about."""
+    return str(getattr(key, "group_id", None) or getattr(key, "group", ""))
+
+
+def group_record(record: Known) -> Row:
+    """The columns that the record has; those that are missing are null."""
+    name = name_of(record.key)
+    row: Row = {
+        "record_name": name,
+        "group_type": _group_type(name),
+        "member_id": getattr(record.key, "member_id", None),
+        "subscribed_regex": getattr(record.key, "regular_expression", None),
+        "key_json": json_of(record.key, 0),
+    }
+    value = record.value
+    if value is None or record.version is None:
+        return row
+    row["value_json"] = json_of(value, record.version)
+    for field, column in _COLUMNS.items():
+        if field in value.__slots__:
+            row[column] = getattr(value, field)
+    if "epoch" in value.__slots__ and not name.endswith("GroupMetadata"):
+        del row["group_epoch"]  # a topology's
+    if name in _MEMBER_STATES:
+        state = value.state  # type: ignore[attr-defined]
+        row["member_state"] = _MEMBER_STATES[name].get(state, str(state))
+    if isinstance(value, GroupMetadataValue):
+        row["members"] = [_member(member, value.protocol_type) for member in value.members]
+    row["assigned"] = _assigned(value, "assigned_partitions", "topic_partitions")
+    row["pending_revocation"] = _assigned(value, "partitions_pending_revocation")
+    return row
+
+
+def marker_record(marker: EndTransaction) -> Row:
+    """The columns of a transaction's marker."""
+    kind = "COMMIT" if marker.is_commit else "ABORT"
+    return {
+        "record_name": "EndTransaction",
+        "value_json": f'{{"type":"{kind}","coordinatorEpoch":{marker.coordinator_epoch}}}',
+    }
+
+
+def _group_type(name: str) -> str:
+    for prefix, group_type in (("Consumer", "consumer"), ("Share", "share"), ("Streams", "streams")):
+        if name.startswith(prefix):
+            return group_type
+    return "classic"
+
+
+def _assigned(value: RootMessage, *fields: str) -> list[Row] | None:
+    for field in fields:
+        topics: Sequence[Any] | None = getattr(value, field, None)
+        if topics is not None:
+            return [{"topic_id": _uuid(topic.topic_id), "partitions": list(topic.partitions)} for topic in topics]
+    return None
+
+
+def _member(member: MemberMetadata, protocol_type: str) -> Row:
+    row: Row = {
+        "member_id": member.member_id,
+        "instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout_ms": member.rebalance_timeout,
+        "session_timeout_ms": member.session_timeout,
+    }
+    if protocol_type == PROTOCOL_TYPE:
+        row["subscribed_topics"] = _subscribed(member.subscription)
+        row["assigned"] = _classic_assigned(member.assignment)
+    return row
+
+
+def _subscribed(blob: bytes) -> list[str] | None:
+    try:
+        return decode_subscribed_topics(blob) if blob else []
+    except MalformedMessage:  # members may say what they like: the blob is theirs, and stays in value_json
+        return None
+
+
+def _classic_assigned(blob: bytes) -> list[Row] | None:
+    try:
+        assignment = decode_assignment(blob) if blob else None
+    except MalformedMessage:
+        return None
+    if assignment is None:
+        return []
+    return [{"topic": each.topic, "partitions": list(each.partitions)} for each in assignment.assigned_partitions]
+
+
+def _uuid(octets: bytes) -> str:
+    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()

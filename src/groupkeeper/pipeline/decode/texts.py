@@ -1,0 +1,74 @@
+"""Columns of texts and bytes that lie somewhere in one buffer."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from groupkeeper.pipeline.decode.views import Bools, Ints
+
+__all__ = ["are_valid", "binaries", "of_numbers", "texts", "uuids"]
+
+_MAX_BUFFER = 2**31 - 1
+
+
+def binaries(data: bytes, at: Ints, size: Ints) -> pa.BinaryArray:
+    """Bytes by position and size; a size of −1 is null. Positions ascend, and the pieces do not overlap."""
+    return _pieces(data, at, size, pa.binary())
+
+
+def texts(data: bytes, at: Ints, size: Ints) -> pa.StringArray:
+    """As `binaries`, but texts, which must be valid UTF-8 (see `are_valid`)."""
+    return _pieces(data, at, size, pa.string())
+
+
+def are_valid(data: bytes, at: Ints, size: Ints) -> Bools:
+    """Whether each piece is UTF-8."""
+    valid = np.ones(len(at), np.bool_)
+    try:
+        binaries(data, at, size).cast(pa.string())
+    except pa.ArrowInvalid:
+        for row, (start, length) in enumerate(zip(at.tolist(), size.tolist(), strict=True)):
+            try:
+                data[start : start + max(0, length)].decode()
+            except UnicodeDecodeError:
+                valid[row] = False
+    return valid
+
+
+def uuids(data: bytes, at: Ints) -> pa.StringArray:
+    """Ids of 16 bytes at positions as Kafka prints them; null where the position is −1, and for the id of all zeros."""
+    distinct: dict[bytes, str | None] = {bytes(16): None}
+    found: list[str | None] = []
+    for start in at.tolist():
+        if start < 0:
+            found.append(None)
+            continue
+        octets = data[start : start + 16]
+        if octets not in distinct:
+            distinct[octets] = base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
+        found.append(distinct[octets])
+    return pa.array(found, pa.string())
+
+
+def of_numbers(values: npt.NDArray[np.generic], kind: pa.DataType, is_null: Bools | None = None) -> pa.Array:
+    """Numbers as a column, null where `is_null`."""
+    return pa.array(values, mask=is_null).cast(kind)
+
+
+def _pieces(data: bytes, at: Ints, size: Ints, kind: pa.DataType) -> pa.Array:
+    # The pieces and the gaps between them are an array over the buffer as it is; taking every second one copies
+    # the pieces only.
+    if not len(at):
+        return pa.array([], kind)
+    if len(data) > _MAX_BUFFER:
+        raise OverflowError(f"{len(data)} bytes of records at once: fetch less at a time")
+    bounds = np.empty(2 * len(at), np.int32)
+    bounds[0::2] = at
+    bounds[1::2] = at + np.maximum(size, 0)
+    whole = pa.Array.from_buffers(kind, len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    taken = pa.array(np.arange(0, len(bounds) - 1, 2), mask=size < 0 if size.min() < 0 else None)
+    return whole.take(taken)

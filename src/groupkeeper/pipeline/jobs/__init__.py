@@ -1,0 +1,1 @@
+"""What a command runs: reads, transforms, writes tables."""

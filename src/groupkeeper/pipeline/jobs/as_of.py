@@ -1,0 +1,54 @@
+"""The committed offsets of a time that has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from groupkeeper.pipeline.jobs.output import open_output
+from groupkeeper.pipeline.jobs.snapshot import update_history
+from groupkeeper.pipeline.jobs.watch import Summary, Watch
+from groupkeeper.pipeline.planning import Plan
+from groupkeeper.pipeline.restoring import OffsetThen
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
+from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
+
+__all__ = ["Found", "as_of"]
+
+
+class Found(NamedTuple):
+    """What was done, and by cluster the offsets of the groups that were asked for."""
+
+    summary: Summary
+    offsets: dict[str, list[OffsetThen]]
+
+
+def as_of(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    directory: str,
+    time_ms: int,
+    wants: Callable[[str], bool],
+    watch: Watch | None = None,
+    *,
+    found: Plan | None = None,
+    is_remote: bool = False,
+) -> Found:
+    """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups; the result has those
+    that `wants` accepts by name. Arguments else as for `snapshot`.
+    """
+    watch = watch or Watch()
+    with open_output(spark, directory, is_remote=is_remote) as output:
+        summary = Summary({}, {}, [], [])
+        update_history(output, options, summary, watch, found)
+        then = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
+        summary.rows[OFFSETS_AS_OF.name] = output.replace(then, OFFSETS_AS_OF)
+        watch.table(OFFSETS_AS_OF.name, summary.rows[OFFSETS_AS_OF.name])
+        offsets: dict[str, list[OffsetThen]] = {}
+        rows = output.read(OFFSETS_AS_OF)
+        groups = [row.group_id for row in rows.select("group_id").distinct().collect() if wants(row.group_id)]
+        for row in rows.where(rows.group_id.isin(groups)).select("cluster", *OffsetThen._fields).collect():
+            offsets.setdefault(row.cluster, []).append(OffsetThen(*row[1:]))
+        return Found(summary, offsets)

@@ -1,0 +1,225 @@
+"""The files of an output directory: moves that readers see as one change, on this machine and where Hadoop reaches."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlparse
+
+from groupkeeper.pipeline.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Busy", "Files", "LocalFiles", "files_of", "local_path"]
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+
+
+class Busy(SourceError):
+    """Another run writes to the directory."""
+
+
+class Files(Protocol):
+    """Paths are below the output directory, with "/" between their parts; "" is the directory itself."""
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps other runs out. Raises Busy."""
+
+    def names(self, path: str) -> list[str]:
+        """What is in a directory; nothing when it is not there."""
+
+    def read(self, path: str) -> str:
+        """A file's text."""
+
+    def write_new(self, path: str, text: str) -> bool:
+        """A file that is there whole or not at all; False when it is there already."""
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file; the target's directory is made. Nothing happens when the file is not there (any more)."""
+
+    def replace(self, source: str, target: str) -> None:
+        """A directory takes the place of another, which is removed."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file or directory, if it is there."""
+
+
+def local_path(directory: str) -> Path | None:
+    """Where the directory is on this machine; None when it is elsewhere."""
+    parsed = urlparse(directory)
+    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
+        return Path(unquote(parsed.path))
+    return Path(directory) if "://" not in directory else None
+
+
+def files_of(spark: SparkSession, directory: str, *, is_remote: bool) -> Files:
+    """Raises SourceError when the directory is not within reach."""
+    local = local_path(directory)
+    if local is not None:
+        return LocalFiles(local)
+    if is_remote:
+        raise SourceError(f"{directory}: with --remote, a directory is needed that this machine sees too")
+    return HadoopFiles(spark, directory)
+
+
+class LocalFiles:
+    """Directories are exchanged in one step where the platform has that (Linux), else by two renames, between which
+    the table is not there for a moment.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @contextlib.contextmanager
+    def lock(self) -> Any:
+        import fcntl
+
+        path = self._root / "_groupkeeper" / "lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Busy(f"{self._root}: another run writes to it: wait for its end, or choose another") from None
+            yield
+
+    def names(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._root / path))
+        except FileNotFoundError:
+            return []
+
+    def read(self, path: str) -> str:
+        return (self._root / path).read_text()
+
+    def write_new(self, path: str, text: str) -> bool:
+        target = self._root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        beside.write_text(text)
+        try:
+            os.link(beside, target)
+        except FileExistsError:
+            return False
+        finally:
+            beside.unlink()
+        return True
+
+    def move(self, source: str, target: str) -> None:
+        to = self._root / target
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(self._root / source, to)
+
+    def replace(self, source: str, target: str) -> None:
+        new, old = self._root / source, self._root / target
+        for name in os.listdir(new):
+            if not name.endswith(".parquet"):  # checksums and marks: other readers take them for data
+                (new / name).unlink()
+        if not old.exists():
+            os.rename(new, old)
+        elif not _exchanged(new, old):
+            aside = new.with_name(f"{new.name}.old")
+            os.rename(old, aside)
+            os.rename(new, old)
+            shutil.rmtree(aside)
+        shutil.rmtree(new, ignore_errors=True)
+
+    def remove(self, path: str) -> None:
+        target = self._root / path
+        if target.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+        else:
+            target.unlink(missing_ok=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Whether two directories have taken each other's place; no when the platform cannot do that in one step."""
+    if sys.platform != "linux":
+        return False
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    if call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNSUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+class HadoopFiles:
+    """What Spark reaches and this machine does not: a directory is replaced by two renames, and nothing keeps two
+    runs apart.
+    """
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        self._path_type = jvm.org.apache.hadoop.fs.Path
+        self._input = jvm.org.apache.commons.io.IOUtils
+        self._root = directory.rstrip("/")
+        self._files = self._path_type(directory).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def names(self, path: str) -> list[str]:
+        at = self._at(path)
+        if not self._files.exists(at):
+            return []
+        return sorted(status.getPath().getName() for status in self._files.listStatus(at))
+
+    def read(self, path: str) -> str:
+        stream = self._files.open(self._at(path))
+        try:
+            return str(self._input.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write_new(self, path: str, text: str) -> bool:
+        target = self._at(path)
+        if self._files.exists(target):
+            return False
+        beside = self._at(f"{path}.new")
+        stream = self._files.create(beside, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        return bool(self._files.rename(beside, target))
+
+    def move(self, source: str, target: str) -> None:
+        if not self._files.exists(self._at(source)):
+            return
+        self._files.mkdirs(self._at(target).getParent())
+        self._rename(source, target)
+
+    def replace(self, source: str, target: str) -> None:
+        for name in self.names(source):
+            if not name.endswith(".parquet"):
+                self.remove(f"{source}/{name}")
+        aside = f"{source}.old"
+        if self._files.exists(self._at(target)):
+            self._rename(target, aside)
+        self._rename(source, target)
+        self.remove(aside)
+
+    def remove(self, path: str) -> None:
+        self._files.delete(self._at(path), True)
+
+    def _at(self, path: str) -> Any:
+        return self._path_type(f"{self._root}/{path}".rstrip("/"))
+
+    def _rename(self, source: str, target: str) -> None:
+        if not self._files.rename(self._at(source), self._at(target)):
+            raise SourceError(f"{self._root}/{target} cannot be written: is {self._root} writable?")

@@ -1,0 +1,109 @@
+"""The tables that are only ever appended to: what the log said, for longer than the log has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.jobs.ledger import NextOffsets
+from groupkeeper.pipeline.jobs.output import Output
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.transforms.history import commits, group_records, is_commit
+from groupkeeper.pipeline.transforms.tombstones import with_causes
+
+__all__ = ["Appended", "append"]
+
+
+class Appended(NamedTuple):
+    """New rows by table, and how many records among them could not be decoded."""
+
+    rows: Mapping[str, int]
+    problems: int
+
+
+class _Counts(NamedTuple):
+    commits: int
+    others: int
+    tombstones: int
+    problems: int
+
+
+def append(output: Output, decoded: DataFrame, read_to: NextOffsets | None = None) -> Appended:
+    """Append what of tables.DECODED is not in the tables yet. All partitions were read up to `read_to`; None: as far as
+    rows are there. Doing it twice, or with rows of several runs, changes nothing.
+    """
+    with output.lock:
+        known = output.ledger.next_offsets
+        staged, _ = output.stage(decoded.where(_is_new(known)), DECODED)
+        counts, seen = _counted(staged)
+        files: dict[str, list[str]] = {}
+        if counts.commits or not output.ledger.files(COMMITS.name):
+            files[COMMITS.name] = output.stage(_commits(output, staged, known, counts), COMMITS)[1]
+        if counts.others or not output.ledger.files(GROUP_RECORDS.name):
+            files[GROUP_RECORDS.name] = output.stage(group_records(staged), GROUP_RECORDS)[1]
+        reached = seen if read_to is None else read_to
+        if files or _is_further(reached, known):
+            output.ledger.append(files, reached)
+    return Appended({COMMITS.name: counts.commits, GROUP_RECORDS.name: counts.others}, counts.problems)
+
+
+def _commits(output: Output, staged: DataFrame, known: NextOffsets, counts: _Counts) -> DataFrame:
+    """The new commits; why offsets went is told from what had been before."""
+    new = commits(staged)
+    if not counts.tombstones:
+        return new
+    groups = new.where("is_tombstone").select("cluster", "group_id").distinct()
+    past = output.read(COMMITS).join(groups, ["cluster", "group_id"], "left_semi").select(*COMMITS.names)
+    records = output.read(GROUP_RECORDS).join(groups, ["cluster", "group_id"], "left_semi")
+    records = records.select(*GROUP_RECORDS.names).unionByName(group_records(staged))
+    return with_causes(past.unionByName(new), records).where(_is_new(known)).select(*COMMITS.names)
+
+
+def _is_new(known: NextOffsets) -> Column:
+    """Whether a row is from offsets that the tables do not have."""
+    condition = F.lit(True)
+    for name, offsets in known.items():
+        if offsets:
+            pairs = [F.lit(value) for pair in sorted(offsets.items()) for value in pair]
+            following = F.coalesce(F.create_map(*pairs)[F.col("log_partition")], F.lit(0))
+            condition &= (F.col("cluster") != name) | (F.col("log_offset") >= following)
+    return condition
+
+
+def _counted(staged: DataFrame) -> tuple[_Counts, NextOffsets]:
+    is_one = F.expr(f"coalesce({is_commit}, false)")
+    rows = (
+        staged.groupBy("cluster", "log_partition")
+        .agg(
+            F.max("log_offset").alias("last"),
+            F.count_if(is_one).alias("commits"),
+            F.count(F.lit(1)).alias("records"),
+            F.count_if(is_one & F.col("is_tombstone")).alias("tombstones"),
+            F.count("problem").alias("problems"),
+        )
+        .collect()
+    )
+    seen: dict[str, dict[int, int]] = {}
+    for row in rows:
+        seen.setdefault(row.cluster, {})[row.log_partition] = row.last + 1
+    number = sum(row.commits for row in rows)
+    return (
+        _Counts(
+            number,
+            sum(row.records for row in rows) - number,
+            sum(row.tombstones for row in rows),
+            sum(row.problems for row in rows),
+        ),
+        seen,
+    )
+
+
+def _is_further(reached: NextOffsets, known: NextOffsets) -> bool:
+    return any(
+        offset > known.get(name, {}).get(partition, 0)
+        for name, offsets in reached.items()
+        for partition, offset in offsets.items()
+    )

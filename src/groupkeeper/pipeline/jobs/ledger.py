@@ -1,0 +1,114 @@
+"""What the history tables hold: the ledger in DIR/_groupkeeper/ledger says how far every partition has been read."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.files import Files
+
+__all__ = ["Ledger", "NextOffsets"]
+
+NextOffsets = Mapping[str, Mapping[int, int]]
+"""By cluster and partition of the offsets topic, the offset from which records are not in the tables."""
+
+ROOT = "_groupkeeper"
+_ENTRIES = f"{ROOT}/ledger"
+_NAME = re.compile(r"(\d{10})\.json")
+_KEPT = 3
+
+
+class Move(NamedTuple):
+    """A file that was written aside, and its place in a table."""
+
+    source: str
+    target: str
+
+
+class Ledger:
+    """An entry is the moment from which rows are in the tables: a run that was killed before it wrote nothing, and what
+    was left to move behind it is moved by the next run. One writer at a time.
+    """
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._number = 0
+        self._last: dict[str, Any] = {"id": uuid.uuid4().hex, "next_offsets": {}, "files": {}, "moves": []}
+        numbers = sorted(int(match[1]) for name in files.names(_ENTRIES) if (match := _NAME.fullmatch(name)))
+        if numbers:
+            self._number = numbers[-1]
+            self._last = json.loads(files.read(_entry(self._number)))
+            self._move()
+            self._check()
+
+    @property
+    def id(self) -> str:
+        """Of the whole history: it begins anew when the directory is emptied."""
+        return str(self._last["id"])
+
+    @property
+    def next_offsets(self) -> NextOffsets:
+        found: dict[str, dict[str, int]] = self._last["next_offsets"]
+        return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
+
+    def files(self, table: str) -> list[str]:
+        """Names of a table's files."""
+        return list(self._last["files"].get(table, ()))
+
+    def append(self, staged: Mapping[str, Sequence[str]], read_to: NextOffsets) -> None:
+        """Files written aside, by table, take their places, and the partitions have been read that far.
+
+        Raises SourceError when another run has done so meanwhile.
+        """
+        number = self._number + 1
+        moves = [
+            Move(source, f"{table}/{number:010}-{index:03}.parquet")
+            for table, sources in staged.items()
+            for index, source in enumerate(sources)
+        ]
+        files = {table: [*names] for table, names in self._last["files"].items()}
+        for each in moves:
+            table, _, name = each.target.partition("/")
+            files.setdefault(table, []).append(name)
+        self._write(number, files, self._raised(read_to), moves)
+
+    def _raised(self, read_to: NextOffsets) -> dict[str, dict[str, int]]:
+        raised = {name: dict(own) for name, own in self._last["next_offsets"].items()}
+        for name, own in read_to.items():
+            mine = raised.setdefault(name, {})
+            for partition, offset in own.items():
+                mine[str(partition)] = max(offset, mine.get(str(partition), 0))
+        return raised
+
+    def _write(
+        self, number: int, files: Mapping[str, Sequence[str]], next_offsets: Mapping[str, Any], moves: Sequence[Move]
+    ) -> None:
+        entry = {"id": self.id, "next_offsets": next_offsets, "files": files, "moves": moves}
+        if not self._files.write_new(_entry(number), json.dumps(entry)):
+            raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
+        self._number, self._last = number, json.loads(json.dumps(entry))
+        self._move()
+        if number > _KEPT:
+            self._files.remove(_entry(number - _KEPT))
+
+    def _move(self) -> None:
+        for source, target in self._last["moves"]:
+            self._files.move(source, target)
+
+    def _check(self) -> None:
+        for table, names in self._last["files"].items():
+            missing = sorted(set(names) - set(self._files.names(table)))
+            if missing:
+                raise SourceError(
+                    f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
+                    f"{self._directory} with {ROOT} in it to read everything again"
+                )
+
+
+def _entry(number: int) -> str:
+    return f"{_ENTRIES}/{number:010}.json"

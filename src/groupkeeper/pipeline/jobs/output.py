@@ -1,0 +1,99 @@
+"""The directory of tables. History is appended to, every other table is replaced; both while others read."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame, SparkSession
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.files import Files, files_of, local_path
+from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger
+from groupkeeper.pipeline.tables import Table
+
+__all__ = ["Output", "first_line", "open_output"]
+
+_RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
+_STAGING = f"{ROOT}/staging"
+_PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+
+
+@contextlib.contextmanager
+def open_output(spark: SparkSession, directory: str, *, is_remote: bool = False) -> Iterator[Output]:
+    """The directory, for one run at a time; what this run and killed ones wrote aside is removed at the end.
+
+    Raises SourceError when it can't be written, or another run writes to it; what Spark raises passes.
+    """
+    try:
+        files = files_of(spark, directory, is_remote=is_remote)
+        with files.lock():
+            output = Output(spark, directory, files)
+            files.remove(_STAGING)
+            try:
+                yield output
+            finally:
+                files.remove(_STAGING)
+    except OSError as error:
+        raise SourceError(f"{directory} cannot be written: {error.strerror or error}") from error
+
+
+class Output:
+    """Tables at `directory`/<table>/. What a run writes aside lies in `directory`/_groupkeeper/staging, which readers
+    of the tables do not see.
+    """
+
+    def __init__(self, spark: SparkSession, directory: str, files: Files) -> None:
+        self.spark = spark
+        self.files = files
+        self.ledger = Ledger(files, directory)
+        self.lock = threading.Lock()
+        """Held by whom appends."""
+        self._local = local_path(directory)
+        self._url = (self._local.absolute().as_uri() if self._local is not None else directory).rstrip("/")
+
+    def url(self, path: str) -> str:
+        """What Spark calls a path in the directory."""
+        return f"{self._url}/{path}"
+
+    def read(self, table: Table) -> DataFrame:
+        """A table as it is now; a table that is not there has no rows."""
+        if not self.files.names(table.name):
+            return self.spark.createDataFrame([], table.ddl)
+        return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
+
+    def stage(self, frame: DataFrame, table: Table) -> tuple[DataFrame, list[str]]:
+        """Write what no reader shall see; the result reads it from there, and names its files."""
+        if frame.columns != table.names:
+            raise AssertionError(f"{table.name}: columns {frame.columns}")
+        path = f"{_STAGING}/{uuid.uuid4().hex}-{table.name}"
+        frame.write.options(**_PLAIN).parquet(self.url(path))
+        files = [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
+        return self.spark.read.schema(table.ddl).parquet(self.url(path)), files
+
+    def replace(self, frame: DataFrame, table: Table) -> int:
+        """Write the table anew; readers find the old one or the new one. The result is its number of rows."""
+        written, files = self.stage(frame, table)
+        rows = self.rows(written, files)
+        self.files.replace(files[0].rpartition("/")[0], table.name)
+        return rows
+
+    def rows(self, frame: DataFrame, files: list[str]) -> int:
+        """Number of rows in files that Spark wrote: of the files' ends where they are on this machine."""
+        if self._local is None:
+            return frame.count()
+        import pyarrow.parquet as pq
+
+        return sum(int(pq.read_metadata(self._local / name).num_rows) for name in files)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without what Java adds to it; of a worker's traceback, what it ends with."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if not lines[0].endswith("Traceback (most recent call last):"):
+        return lines[0]
+    ends = [line for line in lines[1:] if _RAISED.match(line)]
+    return f"{lines[0].partition('Traceback')[0]}{ends[0]}" if ends else lines[0]

@@ -1,0 +1,38 @@
+"""A command's session: started for what there is to do, stopped whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from groupkeeper.pipeline.errors import SourceError, cause_of
+from groupkeeper.pipeline.jobs.output import first_line
+from groupkeeper.pipeline.session import start_session
+
+__all__ = ["session"]
+
+
+@contextlib.contextmanager
+def session(name: str, *, master: str | None, remote: str | None, is_short: bool = False) -> Iterator[SparkSession]:
+    """Raises SourceError: when Spark does not start, and in place of what Spark raises. What Spark and Java say is kept
+    only when something went wrong that they may know more about.
+    """
+    log = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
+    spark = start_session(f"groupkeeper {name}", master=master, remote=remote, is_short=is_short, log=log)
+    is_wanted = False
+    try:
+        yield spark
+    except PySparkException as error:
+        is_wanted = (cause := cause_of(error)) is None
+        raise SourceError(cause or f"{first_line(error)} (Spark's log: {log})") from error
+    finally:
+        with contextlib.suppress(PySparkException):
+            spark.stop()
+        if not is_wanted:
+            log.unlink(missing_ok=True)

@@ -1,0 +1,162 @@
+"""The tables as they are now: what is new in the offsets topics is appended to the history, everything else is made of
+that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from groupkeeper.pipeline.errors import cause_of
+from groupkeeper.pipeline.jobs.history import append
+from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
+from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
+from groupkeeper.pipeline.jobs.steps import STEPS, Step
+from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
+from groupkeeper.pipeline.options import Options, parse_options
+from groupkeeper.pipeline.planning import Plan, plan
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
+
+__all__ = ["STEPS", "Made", "Step", "make_tables", "snapshot", "update_history"]
+
+
+class Made(Mapping[str, DataFrame]):
+    """Tables by their names; one that is not done yet is waited for. `options` are the source's."""
+
+    def __init__(self, output: Output, options: Mapping[str, str]) -> None:
+        self.spark = output.spark
+        self.options = options
+        self._output = output
+        self._history = {table.name: output.read(table) for table in (COMMITS, GROUP_RECORDS)}
+        self._written: dict[str, tuple[Table, Future[int]]] = {}
+
+    def add(self, table: Table, rows: Future[int]) -> None:
+        """A table that is being written."""
+        self._written[table.name] = (table, rows)
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name in self._history:
+            return self._history[name]
+        table, rows = self._written[name]
+        rows.result()
+        return self._output.read(table)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*self._history, *self._written)
+
+    def __len__(self) -> int:
+        return len(self._history) + len(self._written)
+
+
+def snapshot(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    directory: str,
+    watch: Watch | None = None,
+    *,
+    found: Plan | None = None,
+    is_remote: bool = False,
+) -> Summary:
+    """Bring all tables in `directory` up to date; `options` are those of the source, `found` is what the clusters have,
+    None: they are asked. What one cluster fails of does not keep the others from being read.
+
+    Raises SourceError when the directory can't be written.
+    """
+    watch = watch or Watch()
+    with open_output(spark, directory, is_remote=is_remote) as output:
+        summary = Summary({}, {}, [], [])
+        update_history(output, options, summary, watch, found)
+        make_tables(output, options, summary, watch)
+        return summary
+
+
+def update_history(
+    output: Output, options: Mapping[str, str], summary: Summary, watch: Watch, found: Plan | None = None
+) -> None:
+    """Append what the clusters have and the tables have not; `found` as for `snapshot`."""
+    parsed = parse_options({**options, "rows": "decoded"})
+    found = found or asyncio.run(plan(parsed))
+    left, strange = readings(found.ranges, output.ledger.next_offsets)
+    for name, error in [*found.failed.items(), *strange.items()]:
+        _tell_problem(Problem(name, str(error)), summary, watch)
+    _tell_notes([note for each in left for note in each.notes], summary, watch)
+    watch.reading(sum(each.size for each in left))
+    _read(output, parsed, left, summary, watch)
+
+
+def _read(output: Output, options: Options, left: list[Reading], summary: Summary, watch: Watch) -> None:
+    """All clusters at once; one by one when that fails."""
+    if not left:
+        return
+    try:
+        _append(output, options, left, summary, watch)
+    except PySparkException as error:
+        if cause_of(error) is None:
+            raise
+        if len(left) == 1:
+            _tell_problem(Problem(left[0].name, _said(error)), summary, watch)
+        else:
+            for each in left:
+                _read(output, options, [each], summary, watch)
+
+
+def _append(output: Output, options: Options, left: list[Reading], summary: Summary, watch: Watch) -> None:
+    if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
+        return
+    decoded = output.spark.read.format("groupkeeper").options(**source_options(options, left)).load()
+    read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
+    appended = append(output, decoded, read_to)
+    for table, rows in appended.rows.items():
+        summary.new_rows[table] = summary.new_rows.get(table, 0) + rows
+    if appended.problems:
+        text = f"{appended.problems} records could not be decoded: group_records.problem says why"
+        _tell_notes([text], summary, watch)
+
+
+def make_tables(output: Output, options: Mapping[str, str], summary: Summary, watch: Watch) -> None:
+    """Every step's table anew, side by side; one that fails keeps those that need it as they were."""
+    watch.making(len(STEPS))
+    for table in (COMMITS, GROUP_RECORDS):
+        watch.table(table.name, summary.new_rows.setdefault(table.name, 0), is_appended=True)
+    made = Made(output, options)
+    done: list[tuple[Table, Future[int]]] = []
+    pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
+    try:
+        for step in STEPS:
+            rows = pool.submit(_made, output, step, made, watch)
+            made.add(step.table, rows)
+            done.append((step.table, rows))
+        pool.shutdown()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    for table, rows in done:
+        try:
+            summary.rows[table.name] = rows.result()
+        except PySparkException as error:
+            _tell_problem(Problem(None, f"table {table.name}: {_said(error)}"), summary, watch)
+
+
+def _made(output: Output, step: Step, made: Made, watch: Watch) -> int:
+    rows = output.replace(step.make(made, made.options), step.table)
+    watch.table(step.table.name, rows)
+    return rows
+
+
+def _tell_problem(problem: Problem, summary: Summary, watch: Watch) -> None:
+    summary.problems.append(problem)
+    watch.problem(problem)
+
+
+def _tell_notes(notes: list[str], summary: Summary, watch: Watch) -> None:
+    summary.notes.extend(notes)
+    for note in notes:
+        watch.note(note)
+
+
+def _said(error: PySparkException) -> str:
+    return cause_of(error) or first_line(error)

@@ -1,0 +1,69 @@
+"""Every table that is not history, and what it is made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from groupkeeper.pipeline.jobs.log_offsets import log_offsets
+from groupkeeper.pipeline.tables import (
+    CURRENT_OFFSETS,
+    GROUP_EVENTS,
+    GROUPS,
+    LAG,
+    LOG_OFFSETS,
+    MEMBERS,
+    RATES,
+    REWINDS,
+    STALE,
+    STATUS,
+    Table,
+)
+from groupkeeper.pipeline.transforms.current_offsets import current_offsets
+from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.groups import groups
+from groupkeeper.pipeline.transforms.lag import lag
+from groupkeeper.pipeline.transforms.members import members
+from groupkeeper.pipeline.transforms.rates import rates
+from groupkeeper.pipeline.transforms.rewinds import rewinds
+from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
+from groupkeeper.pipeline.transforms.status import status
+
+__all__ = ["STEPS", "Step"]
+
+Tables = Mapping[str, DataFrame]
+
+
+class Step(NamedTuple):
+    """A table and how it is made of the history, and of the tables of steps before it; the options are the source's."""
+
+    table: Table
+    make: Callable[[Tables, Mapping[str, str]], DataFrame]
+
+
+STEPS = (
+    Step(CURRENT_OFFSETS, lambda made, _: current_offsets(made["commits"])),
+    Step(GROUP_EVENTS, lambda made, _: group_events(made["group_records"])),
+    Step(LOG_OFFSETS, lambda made, options: log_offsets(made["current_offsets"], options)),
+    Step(MEMBERS, lambda made, _: members(made["group_records"])),
+    Step(GROUPS, lambda made, _: groups(made["group_records"], made["group_events"], made["current_offsets"])),
+    Step(RATES, lambda made, _: rates(made["commits"], made["group_events"])),
+    Step(LAG, lambda made, _: lag(made["current_offsets"], made["log_offsets"], made["commits"])),
+    Step(REWINDS, lambda made, _: rewinds(made["commits"], made["group_events"], made["log_offsets"])),
+    Step(STALE, lambda made, _: _stale(made)),
+    Step(STATUS, lambda made, _: status(made["commits"], made["lag"], made["rewinds"], made["groups"])),
+)
+"""In an order in which each has what it needs; a new table is a line here."""
+
+
+def _stale(made: Tables) -> DataFrame:
+    return stale(
+        made["current_offsets"],
+        made["log_offsets"],
+        made["group_records"],
+        made["groups"],
+        StaleLimits(time.time_ns() // 1_000_000),
+    )

@@ -1,0 +1,236 @@
+"""What a read consists of: partitions and their ranges of offsets, asked of the clusters, and how tasks share them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeVar
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
+from groupkeeper.protocol.errors import KafkaError
+
+__all__ = ["Plan", "Range", "pack", "plan", "plan_cluster", "plan_or_raise", "share"]
+
+
+class Sized(Protocol):
+    """Something to read of which the number of records is known."""
+
+    @property
+    def size(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sized)
+
+_PARTITIONS_PER_TASK = 2000
+_DEFAULT_NAME = "cluster"
+
+
+class Range(NamedTuple):
+    """Records to read: offsets from `start` to before `end`. `name` is the cluster's in the rows, `cluster` its number
+    in the options.
+    """
+
+    cluster: int
+    name: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Offsets in the range: at most as many records are there."""
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"cluster {self.name}, partition {self.topic}-{self.partition}"
+
+
+class Plan(NamedTuple):
+    """All ranges, those without records included, and why clusters cannot be read, by their titles."""
+
+    ranges: list[Range]
+    failed: dict[str, SourceError]
+
+
+async def plan(options: Options) -> Plan:
+    """Ask all clusters at the same time."""
+    asked = [plan_cluster(options, number) for number in range(len(options.clusters))]
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    ranges: list[Range] = []
+    failed: dict[str, SourceError] = {}
+    for cluster, result in zip(options.clusters, found, strict=True):
+        if isinstance(result, SourceError):
+            failed[cluster.title] = result
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            ranges += result
+    return Plan(ranges, failed)
+
+
+async def plan_or_raise(options: Options) -> list[Range]:
+    """As `plan`; raises SourceError when a cluster cannot be read."""
+    found = await plan(options)
+    for failure in found.failed.values():
+        raise failure
+    return found.ranges
+
+
+async def plan_cluster(options: Options, number: int) -> list[Range]:
+    """The ranges of one cluster. Raises SourceError."""
+    cluster = options.clusters[number]
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            name = cluster.name or (await admin.describe_cluster()).cluster_id or _DEFAULT_NAME
+            partitions = await _partitions(admin, cluster)
+            earliest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.earliest()))
+            latest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.latest()))
+            log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
+            starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
+            ends = await _offsets(admin, cluster, cluster.end, log, False)
+    except ClientError as error:
+        raise SourceError(f"cluster {cluster.title}: {error}") from error
+    except KafkaError as error:
+        raise SourceError(f"cluster {cluster.title}: {error}") from error
+    ranges = []
+    for key in partitions:
+        first, last = log[key]
+        found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
+        ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
+    return ranges
+
+
+def _within_log(found: Range, first: int, last: int, fails_on_data_loss: bool) -> Range:
+    """The part of the range that the log has; raises SourceError for the rest when that counts as loss."""
+    way_out = "set failOnDataLoss=false to read what is there"
+    if found.start < first and fails_on_data_loss:
+        raise SourceError(
+            f"{found}: offsets {found.start} to {first - 1} are gone, the log starts at {first}: {way_out}"
+        )
+    if max(found.start, found.end) > last and fails_on_data_loss:
+        wanted = max(found.start, found.end)
+        raise SourceError(f"{found}: offset {wanted} is beyond the end of the log, which is {last}: {way_out}")
+    start = min(max(found.start, first), last)
+    return found._replace(start=start, end=max(start, min(found.end, last)))
+
+
+async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartition]:
+    names: Iterable[str] | None = cluster.topics
+    if cluster.pattern is not None:
+        try:
+            pattern = re.compile(cluster.pattern)
+        except re.error as error:
+            raise SourceError(f"subscribePattern={cluster.pattern}: {error}") from None
+        listed = await admin.list_topics(include_internal=True)
+        names = [topic.name for topic in listed if pattern.fullmatch(topic.name)]
+        if not names:
+            raise SourceError(f"cluster {cluster.title}: no topic matches subscribePattern={cluster.pattern}")
+    elif cluster.partitions is not None:
+        names = cluster.partitions
+    described = await admin.describe_topics(names)
+    for topic, failure in described.failed.items():
+        raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}")
+    found = []
+    for topic, description in described.done.items():
+        there = [each.partition for each in description.partitions]
+        wanted = there if cluster.partitions is None else cluster.partitions[topic]
+        for partition in wanted:
+            if partition not in there:
+                raise SourceError(f"cluster {cluster.title}: {topic} has no partition {partition}")
+            found.append(TopicPartition(topic, partition))
+    return found
+
+
+async def _listed(
+    admin: Admin, cluster: ClusterOptions, specs: Mapping[TopicPartition, OffsetSpec]
+) -> Mapping[TopicPartition, ListedOffset]:
+    found = await admin.list_offsets(specs, read_committed=cluster.reads_committed)
+    for key, failure in found.failed.items():
+        raise SourceError(f"cluster {cluster.title}, partition {key}: {_why(failure)}")
+    return found.done
+
+
+async def _offsets(
+    admin: Admin, cluster: ClusterOptions, wanted: Start, log: Mapping[TopicPartition, tuple[int, int]], fails: bool
+) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    times: dict[TopicPartition, OffsetSpec] = {}
+    for key, (first, last) in log.items():
+        timestamp = wanted.timestamp_by_partition.get(key, wanted.timestamp_ms)
+        offset = wanted.offset_by_partition.get(key, wanted.offset)
+        if timestamp is not None:
+            times[key] = OffsetSpec(timestamp)
+        else:
+            found[key] = first if offset == EARLIEST else last if offset == LATEST else offset
+    if times:
+        for key, listed in (await _listed(admin, cluster, times)).items():
+            if listed.offset < 0 and fails:
+                time = times[key].timestamp
+                raise SourceError(
+                    f"cluster {cluster.title}, partition {key}: no record at or after {time}: "
+                    "set startingOffsetsByTimestampStrategy=latest to start at the end then"
+                )
+            found[key] = log[key][1] if listed.offset < 0 else min(listed.offset, log[key][1])
+    return found
+
+
+def _why(failure: Failure) -> str:
+    name = type(failure).__name__
+    if name == "UnknownTopicOrPartition":
+        return "it does not exist"
+    if name == "TopicAuthorizationFailed":
+        return "not authorized: the principal needs Describe and Read on the topic"
+    return f"{name}: {failure}" if str(failure) else name
+
+
+def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
+    """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut."""
+    ranges = [each for each in ranges if each.size]
+    total = sum(each.size for each in ranges)
+    tasks = options.tasks or min(os.cpu_count() or 1, 1 + total // _RECORDS_WORTH_A_TASK)
+    tasks = max(tasks, -(-len(ranges) // _PARTITIONS_PER_TASK))
+    limit = max(1, -(-total // tasks))
+    if options.max_records_per_task is not None:
+        limit = min(limit, options.max_records_per_task)
+        tasks = max(tasks, -(-total // limit))
+    pieces = [piece for each in ranges for piece in _cut(each, limit)]
+    return _packed(pieces, tasks)
+
+
+def share(parts: Sequence[S], options: Options) -> list[list[S]]:
+    """Parts that cannot be cut, by tasks of about equal size."""
+    total = sum(part.size for part in parts)
+    return _packed(parts, options.tasks or min(os.cpu_count() or 1, 1 + total // _RECORDS_WORTH_A_TASK))
+
+
+def _packed(parts: Sequence[S], tasks: int) -> list[list[S]]:
+    packed: list[list[S]] = [[] for _ in range(min(tasks, len(parts)))]
+    sizes = [0] * len(packed)
+    for part in sorted(parts, key=lambda each: -each.size):
+        least = sizes.index(min(sizes))
+        packed[least].append(part)
+        sizes[least] += part.size
+    return packed
+
+
+def _cut(found: Range, limit: int) -> list[Range]:
+    parts = -(-found.size // limit)
+    if parts > 1 and found.size <= limit * _SLACK:
+        parts = 1
+    bounds = [found.start + found.size * index // parts for index in range(parts + 1)]
+    return [found._replace(start=start, end=end) for start, end in pairwise(bounds)]
+
+
+_RECORDS_WORTH_A_TASK = 100_000
+"""A task costs as much as reading this many records."""
+
+_SLACK = 1.2
+"""A partition that is hardly larger than a task's share is not cut."""

@@ -1,0 +1,351 @@
+"""A report of the tables in a directory, read with Arrow: what is large is summed up there, not in Python."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
+from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
+from groupkeeper.pipeline.tables import COMMITS, GROUPS, LAG, LOG_OFFSETS, RATES, REWINDS, STALE, STATUS, Table
+
+__all__ = ["read_report"]
+
+_NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
+_FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+_TRIES = 5
+_MOST_BINS = 120
+_SAMPLES = 96
+_COUNTED = ("offset_commits", "completed_rebalances", "offset_expirations", "offset_deletions")
+
+Key = tuple[str, str]
+"""A cluster's name and a group's."""
+
+Place = tuple[str, str, int]
+"""A cluster, a topic and a partition."""
+
+_Number = TypeVar("_Number", int, float)
+
+
+class Window(NamedTuple):
+    """What the report is about."""
+
+    since: datetime
+    until: datetime
+
+
+def read_report(directory: str, *, hours: float, top: int) -> Report:
+    """What the tables in `directory` (a path or URI) say of the `hours` before the last thing in them.
+
+    Raises SourceError when there are no tables, or they cannot be read.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return _Reader(directory).report(hours, top)
+        except FileNotFoundError as error:  # a table was replaced after its files were listed
+            if not left:
+                raise SourceError(f"{directory}: {error}") from None
+        except (OSError, pa.ArrowException) as error:
+            raise SourceError(f"{directory} cannot be read: {error}") from None
+    raise AssertionError
+
+
+class _Reader:
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._files, self._path = _located(directory)
+        listed = self._files.get_file_info([f"{self._path}/{table.name}" for table in _NEEDED])
+        there = {each.base_name for each in listed if each.type == fs.FileType.Directory}
+        self.missing = tuple(table.name for table in _NEEDED if table.name not in there)
+        if len(self.missing) == len(_NEEDED):
+            raise SourceError(
+                f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot --output {directory}', "
+                "or name the clusters here"
+            )
+
+    def report(self, hours: float, top: int) -> Report:
+        measured, lags = self._lags()
+        window = self._window(measured, hours)
+        rates = self._rates(window)
+        groups = self._groups(lags, rates)
+        rewinds = self._rewinds(window)
+        stale = self._stale()
+        lines: tuple[LagLine, ...] = ()
+        if window is not None:
+            lines = self._lag_lines([each for each in groups if each.lag][:top], window)
+        return Report(
+            self._directory, measured, window.since if window else None, window.until if window else None, hours, top,
+            _clusters(groups, rates, rewinds, stale), groups, _activity(rates, window), lines, rewinds, stale,
+            self.missing,
+        )  # fmt: skip
+
+    def _dataset(self, table: Table) -> Any:
+        """The table; one that is not there has no rows, and a column that an older one lacks is null."""
+        if table.name in self.missing:
+            return ds.dataset(table.arrow.empty_table())
+        return ds.dataset(f"{self._path}/{table.name}", schema=table.arrow, format=_FORMAT, filesystem=self._files)
+
+    def _lags(self) -> tuple[datetime | None, dict[Key, dict[str, Any]]]:
+        columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time"]
+        rows = self._dataset(LAG).to_table(columns=columns)
+        summed = rows.group_by(["cluster", "group_id"]).aggregate(
+            [("lag", "sum"), ("lag", "count"), ("lag_ms", "max"), ("cluster", "count")]
+        )
+        return pc.max(rows["measured_time"]).as_py(), {
+            (row["cluster"], row["group_id"]): row for row in summed.to_pylist()
+        }
+
+    def _window(self, measured: datetime | None, hours: float) -> Window | None:
+        minutes = self._dataset(RATES).to_table(columns=["minute"], filter=pc.field("group_id").is_null())["minute"]
+        known = [each for each in (measured, pc.max(minutes).as_py()) if each is not None]
+        if not known:
+            return None
+        until = max(known)
+        since = until - timedelta(hours=hours)
+        first = pc.min(minutes).as_py()
+        if first is not None:
+            since = max(since, min(first, until - timedelta(minutes=1)))
+        return Window(since, until)
+
+    def _rates(self, window: Window | None) -> list[dict[str, Any]]:
+        """Of the window: the clusters' by minute, and the groups' rebalances in all (`minute` None)."""
+        if window is None:
+            return []
+        inside = pc.field("minute") >= pa.scalar(
+            window.since.replace(second=0, microsecond=0), RATES.arrow.field(2).type
+        )
+        found = self._dataset(RATES)
+        rows: list[dict[str, Any]] = found.to_table(filter=inside & pc.field("group_id").is_null()).to_pylist()
+        wanted = inside & pc.field("group_id").is_valid() & (pc.field("completed_rebalances") > 0)
+        summed = (
+            found.to_table(columns=["cluster", "group_id", "completed_rebalances"], filter=wanted)
+            .group_by(["cluster", "group_id"])
+            .aggregate([("completed_rebalances", "sum")])
+        )
+        return rows + [
+            {
+                "cluster": row["cluster"],
+                "group_id": row["group_id"],
+                "minute": None,
+                "completed_rebalances": row["completed_rebalances_sum"],
+            }
+            for row in summed.to_pylist()
+        ]
+
+    def _groups(self, lags: Mapping[Key, Mapping[str, Any]], rates: Iterable[Mapping[str, Any]]) -> tuple[Group, ...]:
+        rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances"] for row in rates}
+        judged = self._dataset(STATUS).to_table(filter=pc.field("topic").is_null()).to_pylist()
+        verdicts = {(row["cluster"], row["group_id"]): row for row in judged}
+        known = {(row["cluster"], row["group_id"]): row for row in self._dataset(GROUPS).to_table().to_pylist()}
+        found = []
+        for key in dict.fromkeys([*known, *verdicts, *lags]):
+            group, verdict, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
+            partitions = max(group.get("partitions") or 0, lag.get("cluster_count") or 0)
+            status = verdict.get("status") or ("unknown" if partitions else "ok")
+            found.append(
+                Group(
+                    key[0] or "", key[1] or "", group.get("group_type") or "", group.get("group_state") or "",
+                    group.get("members") or 0, partitions, status if status in STATUSES else "unknown",
+                    verdict.get("rule") or ("" if partitions else "no committed offsets"), verdict.get("since_time"),
+                    lag.get("lag_sum"), lag.get("lag_ms_max"), partitions - (lag.get("lag_count") or 0),
+                    group.get("last_commit_time"), rebalances.get(key) or 0,
+                )
+            )  # fmt: skip
+        return tuple(sorted(found, key=_badness))
+
+    def _rewinds(self, window: Window | None) -> tuple[Rewind, ...]:
+        if window is None:
+            return ()
+        inside = pc.field("rewind_time") >= pa.scalar(window.since, REWINDS.arrow.field("rewind_time").type)
+        rows = self._dataset(REWINDS).to_table(columns=list(Rewind._fields), filter=inside)
+        return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
+
+    def _stale(self) -> tuple[Stale, ...]:
+        by_reason: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
+        for row in self._dataset(STALE).to_table().to_pylist():
+            by_reason[row["cluster"] or "", row["group_id"] or "", row["reason"] or ""].append(row)
+        found = [
+            Stale(
+                *key,
+                sum(row["topic"] is not None for row in rows),
+                tuple(sorted({row["topic"] for row in rows if row["topic"] is not None})),
+                _most(row["idle_days"] for row in rows),
+                min((row["expires_time"] for row in rows if row["expires_time"] is not None), default=None),
+                sum(row["lost_records"] or 0 for row in rows) if key[2] == "below_log_start" else None,
+            )
+            for key, rows in by_reason.items()
+        ]
+        return tuple(sorted(found, key=lambda each: (-(each.lost_records or 0), -(each.idle_days or 0), each[:3])))
+
+    def _lag_lines(self, groups: Sequence[Group], window: Window) -> tuple[LagLine, ...]:
+        """Of the worst groups."""
+        if not groups:
+            return ()
+        step_s = max(1.0, (window.until - window.since).total_seconds() / _SAMPLES)
+        topics = self._topics(groups)
+        commits = self._commits(topics, groups, window, step_s)
+        logs = self._logs(topics, commits)
+        count = max(2, int((window.until - window.since).total_seconds() / step_s) + 1)
+        times = [window.since.timestamp() + number * step_s for number in range(count)]
+        return tuple(_line(group, commits, logs, [*times[:-1], window.until.timestamp()]) for group in groups)
+
+    def _topics(self, groups: Sequence[Group]) -> list[str]:
+        wanted = pc.field("group_id").isin([each.group_id for each in groups])
+        found = self._dataset(LAG).to_table(columns=["topic"], filter=wanted)["topic"]
+        return [each for each in found.unique().to_pylist() if each is not None]
+
+    def _commits(self, topics: list[str], groups: Sequence[Group], window: Window, step_s: float) -> _Commits:
+        found = _Commits(window.since.timestamp(), step_s)
+        names = pa.array(sorted({each.group_id for each in groups}), pa.string())
+        columns = ["cluster", "group_id", "topic", "partition", "log_offset", "log_time", "committed_offset"]
+        inside = pc.field("topic").isin(topics)
+        for batch in self._dataset(COMMITS).to_batches(columns=columns, filter=inside):
+            if batch.num_rows:
+                found.add(pa.Table.from_batches([batch]), names)
+        return found
+
+    def _logs(self, topics: list[str], commits: _Commits) -> dict[Place, Log]:
+        columns = ["cluster", "topic", "partition", "log_end_offset", "measured_time", "records"]
+        rows = self._dataset(LOG_OFFSETS).to_table(columns=columns, filter=pc.field("topic").isin(topics))
+        found = {}
+        for row in rows.to_pylist():
+            place = (row["cluster"], row["topic"], row["partition"])
+            if row["log_end_offset"] is None or row["measured_time"] is None:
+                continue
+            measured = row["measured_time"].timestamp()
+            ends = [(measured, row["log_end_offset"])]
+            for each in row["records"] or ():
+                if each["is_there"] and each["time"] is not None and each["time"].timestamp() < measured:
+                    ends.append((each["time"].timestamp(), each["offset"] + 1))
+            found[place] = log_of(ends, sorted(commits.furthest.get(place, {}).items()))
+        return found
+
+
+class _Commits:
+    """Commits by steps of time: the last one of each chosen group, and the highest of all groups."""
+
+    def __init__(self, since_s: float, step_s: float) -> None:
+        self._since_s, self._step_s = since_s, step_s
+        self._last: dict[tuple[str, str, str, int], dict[float, tuple[int, int | None]]] = defaultdict(dict)
+        self.furthest: dict[Place, dict[float, int]] = defaultdict(dict)
+
+    def add(self, rows: Any, names: Any) -> None:
+        """Rows of tables.COMMITS, in any order; `names` are those of the chosen groups."""
+        seconds = pc.divide(pc.cast(pc.cast(rows["log_time"], pa.int64()), pa.float64()), 1e6)
+        steps = pc.ceil(pc.divide(pc.subtract(seconds, self._since_s), self._step_s))
+        rows = rows.append_column("step", pc.max_element_wise(pc.cast(steps, pa.int64()), 0))
+        place = ["cluster", "topic", "partition", "step"]
+        highest = rows.group_by(place).aggregate([("committed_offset", "max")])
+        for row in highest.to_pylist():
+            if row["committed_offset_max"] is not None and row["step"] is not None:
+                own = self.furthest[row["cluster"], row["topic"], row["partition"]]
+                time = self._time(row["step"])
+                own[time] = max(own.get(time, 0), row["committed_offset_max"])
+        chosen = rows.filter(pc.is_in(rows["group_id"], names)).sort_by("log_offset")
+        last = chosen.group_by(["group_id", *place], use_threads=False).aggregate(
+            [("log_offset", "last"), ("committed_offset", "last", pc.ScalarAggregateOptions(skip_nulls=False))]
+        )
+        for row in last.to_pylist():
+            if row["step"] is None:
+                continue
+            changes = self._last[row["cluster"], row["group_id"], row["topic"], row["partition"]]
+            time = self._time(row["step"])
+            latest = (row["log_offset_last"], row["committed_offset_last"])
+            if time not in changes or changes[time][0] < latest[0]:
+                changes[time] = latest
+
+    def of(self, group: Group) -> dict[Place, Steps]:
+        """The committed offsets of a group, by partition."""
+        return {
+            (key[0], key[2], key[3]): Steps([(time, offset) for time, (_, offset) in sorted(changes.items())])
+            for key, changes in self._last.items()
+            if key[:2] == (group.cluster, group.group_id)
+        }
+
+    def _time(self, step: int) -> float:
+        return self._since_s + step * self._step_s
+
+
+def _located(directory: str) -> tuple[Any, str]:
+    try:
+        if "://" in directory:
+            files, path = fs.FileSystem.from_uri(directory)
+            return files, path.rstrip("/")
+        return fs.LocalFileSystem(), directory.rstrip("/") or "/"
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{directory}: {error}") from None
+
+
+def _badness(group: Group) -> tuple[int, int, int, str, str]:
+    return (STATUSES.index(group.status), -(group.lag_ms or 0), -(group.lag or 0), group.cluster, group.group_id)
+
+
+def _line(group: Group, commits: _Commits, logs: Mapping[Place, Log], times: Sequence[float]) -> LagLine:
+    own = commits.of(group)
+    parts = [(steps, logs[place]) for place, steps in own.items() if place in logs]
+    known_from = times[0]
+    for steps, log in parts:
+        offset = steps.at(times[-1])
+        if offset is not None and log.end_at(times[-1]) > offset:
+            known_from = max(known_from, log.known_from or times[-1])
+    lags = [lag_at(time, parts) for time in times[:-1]] + [group.lag or 0]
+    return LagLine(
+        group.cluster, group.group_id,
+        tuple((datetime.fromtimestamp(time, UTC), lag) for time, lag in zip(times, lags, strict=True)),
+        datetime.fromtimestamp(known_from, UTC),
+    )  # fmt: skip
+
+
+def _clusters(
+    groups: Sequence[Group], rates: Iterable[Mapping[str, Any]], rewinds: Iterable[Rewind], stale: Iterable[Stale]
+) -> tuple[Cluster, ...]:
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rates:
+        if row["group_id"] is None:
+            counted[row["cluster"] or ""].update({name: row[name] or 0 for name in _COUNTED})
+    again = Counter(each.cluster for each in rewinds)
+    idle = Counter(cluster for cluster, _ in {(each.cluster, each.group_id) for each in stale})
+    found = []
+    for name in sorted({each.cluster for each in groups} | set(counted)):
+        own = [each for each in groups if each.cluster == name]
+        lags = [each.lag for each in own if each.lag is not None]
+        found.append(
+            Cluster(
+                name, len(own), sum(each.members for each in own), sum(each.partitions for each in own),
+                sum(lags) if lags else None, _most(each.lag_ms for each in own),
+                {status: sum(each.status == status for each in own) for status in STATUSES},
+                counted[name]["offset_commits"], counted[name]["offset_expirations"],
+                counted[name]["offset_deletions"], counted[name]["completed_rebalances"], again[name], idle[name],
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _activity(rates: Iterable[Mapping[str, Any]], window: Window | None) -> tuple[Activity, ...]:
+    if window is None:
+        return ()
+    begin = window.since.replace(second=0, microsecond=0)
+    minutes = int((window.until - begin).total_seconds() // 60) + 1
+    size = -(-minutes // _MOST_BINS)
+    bins = -(-minutes // size)
+    commits: dict[str, list[int]] = defaultdict(lambda: [0] * bins)
+    rebalances: dict[str, list[int]] = defaultdict(lambda: [0] * bins)
+    for row in rates:
+        if row["group_id"] is None and row["minute"] is not None:
+            position = int((row["minute"] - begin).total_seconds() // 60) // size
+            if 0 <= position < bins:
+                commits[row["cluster"] or ""][position] += row["offset_commits"] or 0
+                rebalances[row["cluster"] or ""][position] += row["completed_rebalances"] or 0
+    return tuple(Activity(name, begin, size, tuple(commits[name]), tuple(rebalances[name])) for name in sorted(commits))
+
+
+def _most(values: Iterable[_Number | None]) -> _Number | None:
+    return max((each for each in values if each is not None), default=None)

@@ -1,0 +1,77 @@
+"""Numbers, times and names as the report shows them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["ago", "amount", "clock", "days", "duration", "moment", "name", "number"]
+
+_LONGEST = 90
+_TAIL = 20
+
+
+def number(value: int | None) -> str:
+    """In full: 1,234,567; an em dash where it is not known."""
+    return "—" if value is None else f"{value:,}"
+
+
+def amount(value: int | None) -> str:
+    """In short: 950, 12.3 k, 4.56 M."""
+    if value is None:
+        return "—"
+    for limit, unit in ((10**12, " T"), (10**9, " G"), (10**6, " M"), (10**4, " k")):
+        if abs(value) >= limit:
+            return f"{value / (1000 if unit == ' k' else limit):.3g}{unit}" if abs(value) < 10**15 else f"{value:.2e}"
+    return f"{value:,}"
+
+
+def duration(ms: int | None) -> str:
+    """The two largest units: 0 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 1 h."""
+    if ms is None:
+        return "—"
+    if 0 < ms < 1000:
+        return "under 1 s"
+    seconds = ms // 1000
+    for size, unit, below, lower in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            rest = seconds % size // below
+            return f"{seconds // size:,} {unit}" + (f" {rest} {lower}" if rest else "")
+    return f"{seconds} s"
+
+
+def days(value: float | None) -> str:
+    return "—" if value is None else f"{value:,.1f} d" if value < 10 else f"{value:,.0f} d"
+
+
+def moment(time: datetime | None) -> str:
+    """A date with its time, in UTC (which the reader has been told)."""
+    return "—" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def clock(time: datetime, span_s: float) -> str:
+    """A mark on an axis that is so long."""
+    if span_s < 1200:
+        return f"{time.astimezone(UTC):%H:%M:%S}"
+    return f"{time.astimezone(UTC):%H:%M}" if span_s < 86400 * 0.9 else f"{time.astimezone(UTC):%m-%d %H:%M}"
+
+
+def ago(time: datetime | None, now: datetime | None) -> str:
+    """How long before `now` that was."""
+    if time is None or now is None:
+        return "—"
+    return duration(max(0, int((now - time).total_seconds() * 1000)))
+
+
+def name(text: str | None) -> str:
+    """A name that others chose, on one line, without what would command a terminal or turn the text around; a very long
+    one has its middle left out.
+    """
+    if text is None:
+        return "—"
+    shown = text
+    if len(text) > _LONGEST:
+        shown = f"{text[: _LONGEST - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
+    if not shown.isprintable():
+        escaped = (each.encode("unicode_escape", "surrogatepass").decode() for each in shown)
+        shown = "".join(each if each.isprintable() else code for each, code in zip(shown, escaped, strict=True))
+    return shown or "(empty)"

@@ -1,0 +1,188 @@
+"""The Python Data Source `groupkeeper`: partitions of Kafka clusters as rows, in batch and as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from groupkeeper.pipeline.decode.archive import ArchivePart, archive_parts, read_archive
+from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys
+from groupkeeper.pipeline.decode.batches import CorruptBatch
+from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
+from groupkeeper.pipeline.decode.records import records_seen
+from groupkeeper.pipeline.fetching import Fetched, corrupt, fetch
+from groupkeeper.pipeline.options import EARLIEST, LATEST, Options, Start, parse_options
+from groupkeeper.pipeline.planning import Range, pack, plan_or_raise, share
+from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.pipeline.tables.schema import ddl_of
+
+__all__ = ["GroupkeeperSource", "read_ranges"]
+
+StreamOffsets = dict[str, dict[str, dict[str, int]]]
+"""Offsets by cluster, topic and partition: what a checkpoint holds."""
+
+
+class GroupkeeperSource(DataSource):
+    """For `spark.read` and `spark.readStream`, format "groupkeeper"; the options are in docs/pipeline.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "groupkeeper"
+
+    def schema(self) -> str:
+        options = parse_options(self.options, is_streaming=None)
+        if options.rows == "decoded":
+            return DECODED.ddl
+        return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(parse_options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return StreamReader(parse_options(self.options, is_streaming=True))
+
+
+class Task(InputPartition):
+    """The ranges that one task reads."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        super().__init__(list(ranges))
+
+
+class BatchReader(DataSourceReader):
+    """Everything between two offsets of each partition, both fixed when the read is planned."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        if self._options.path is not None:
+            parts = archive_parts(self._options.path)
+            return [InputPartition(shared) for shared in share(parts, self._options)]
+        return [Task(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        path = self._options.path
+        if path is None:
+            return read_ranges(partition.value or (), self._options)
+        parts: Sequence[ArchivePart] = partition.value or ()
+        return chain.from_iterable(read_archive(path, part, self._options.cluster) for part in parts)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The partitions from the starting offsets on; partitions that come later are read from their beginning."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._number_by_name: dict[str, int] = {}
+        self._last: StreamOffsets | None = None
+
+    def initialOffset(self) -> StreamOffsets:  # noqa: N802
+        return _stream_offsets(self._plan(), starts=True)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
+        latest = self._last or self._latest()
+        if not isinstance(limit, ReadMaxRows):
+            return latest
+        return _limited(self._with_new_partitions(start, latest), latest, limit.max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._last = self._latest()
+
+    def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
+        if not set(end) <= set(self._number_by_name):
+            self._plan(Start(LATEST))
+        start = self._with_new_partitions(start, end)
+        ranges = [
+            Range(self._number_by_name[name], name, topic, int(partition), start[name][topic][partition], last)
+            for name, topics in end.items()
+            for topic, partitions in topics.items()
+            for partition, last in partitions.items()
+        ]
+        return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_ranges(partition.value or (), self._options)
+
+    def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
+        """The start of what has an end; partitions that came later start where their logs do."""
+        known = {name: {topic: dict(own) for topic, own in topics.items()} for name, topics in start.items()}
+        places = {(name, topic, number) for name in end for topic in end[name] for number in end[name][topic]}
+        new = [place for place in places if place[2] not in known.get(place[0], {}).get(place[1], {})]
+        first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True) if new else {}
+        for name, topic, number in new:
+            at = min(first[name][topic][number], end[name][topic][number])
+            known.setdefault(name, {}).setdefault(topic, {})[number] = at
+        return known
+
+    def _latest(self) -> StreamOffsets:
+        return _stream_offsets(self._plan(Start(LATEST)), starts=False)
+
+    def _plan(self, start: Start | None = None) -> list[Range]:
+        options = self._options
+        if start is not None:
+            options = options._replace(clusters=tuple(each._replace(start=start) for each in options.clusters))
+        ranges = asyncio.run(plan_or_raise(options))
+        self._number_by_name |= {each.name: each.cluster for each in ranges}
+        return ranges
+
+
+def read_ranges(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:
+    """The rows of one task as Arrow batches, cluster after cluster. Raises SourceError."""
+    by_cluster: dict[int, list[Range]] = {}
+    for each in ranges:
+        by_cluster.setdefault(each.cluster, []).append(each)
+    for own in by_cluster.values():
+        for fetched in fetch(own, options):
+            yield from _rows(fetched, options)
+
+
+def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
+    try:
+        records = records_seen(fetched.batches, fetched.sets)
+    except CorruptBatch as error:
+        raise corrupt(fetched.ranges[error.index], error) from error
+    if options.rows == "decoded":
+        if options.latest_only:
+            records = latest_of_keys(records)
+        yield from decode(records, [Origin(each.name, each.partition) for each in fetched.ranges])
+    else:
+        places = [(each.name, each.topic, each.partition) for each in fetched.ranges]
+        yield raw_batch(records, places, options.includes_headers)
+
+
+def _stream_offsets(ranges: Sequence[Range], *, starts: bool) -> StreamOffsets:
+    found: StreamOffsets = {}
+    for each in ranges:
+        partitions = found.setdefault(each.name, {}).setdefault(each.topic, {})
+        partitions[str(each.partition)] = each.start if starts else each.end
+    return found
+
+
+def _limited(start: StreamOffsets, latest: StreamOffsets, limit: int) -> StreamOffsets:
+    """Offsets on the way to the latest ones, at most `limit` records ahead, each partition by its share."""
+    ahead = {
+        (name, topic, partition): max(0, last - start[name][topic][partition])
+        for name, topics in latest.items()
+        for topic, partitions in topics.items()
+        for partition, last in partitions.items()
+    }
+    total = sum(ahead.values())
+    if total <= limit:
+        return latest
+    found: StreamOffsets = {}
+    for (name, topic, partition), size in ahead.items():
+        share = -(-size * limit // total)
+        at = start[name][topic][partition] + min(size, share)
+        found.setdefault(name, {}).setdefault(topic, {})[partition] = at
+    return found

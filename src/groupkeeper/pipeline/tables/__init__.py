@@ -1,0 +1,59 @@
+"""The tables of the pipeline: their schemas are contracts (docs/pipeline-tables.md is written from them)."""
+
+from __future__ import annotations
+
+from groupkeeper.pipeline.tables.derived import (
+    CURRENT_OFFSETS,
+    GROUP_EVENTS,
+    GROUPS,
+    LAG,
+    LOG_OFFSETS,
+    MEMBERS,
+    OFFSETS_AS_OF,
+    RATES,
+    REWINDS,
+    SCAN_TIME,
+    STALE,
+    STATUS,
+)
+from groupkeeper.pipeline.tables.log import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables.schema import Column, Table
+
+__all__ = [
+    "COMMITS",
+    "CURRENT_OFFSETS",
+    "DECODED",
+    "GROUPS",
+    "GROUP_EVENTS",
+    "GROUP_RECORDS",
+    "LAG",
+    "LOG_OFFSETS",
+    "MEMBERS",
+    "OFFSETS_AS_OF",
+    "RATES",
+    "REWINDS",
+    "SCAN_TIME",
+    "STALE",
+    "STATUS",
+    "TABLES",
+    "Column",
+    "Table",
+]
+
+TABLES = (
+    COMMITS,
+    GROUP_RECORDS,
+    CURRENT_OFFSETS,
+    GROUPS,
+    MEMBERS,
+    GROUP_EVENTS,
+    RATES,
+    LOG_OFFSETS,
+    LAG,
+    REWINDS,
+    STALE,
+    STATUS,
+    OFFSETS_AS_OF,
+    SCAN_TIME,
+)
+"""Every table that a job writes, in the order of the documentation."""

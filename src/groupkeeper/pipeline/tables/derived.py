@@ -1,0 +1,270 @@
+"""Tables that are derived from the history: what is, what happened, and what needs attention."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.tables.log import ASSIGNED
+from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+
+__all__ = [
+    "CURRENT_OFFSETS",
+    "GROUPS",
+    "GROUP_EVENTS",
+    "LAG",
+    "LOG_OFFSETS",
+    "MEMBERS",
+    "OFFSETS_AS_OF",
+    "RATES",
+    "REWINDS",
+    "SCAN_TIME",
+    "STALE",
+    "STATUS",
+]
+
+_CLUSTER = Column("cluster", pa.string(), "name of the cluster")
+_GROUP = (_CLUSTER, Column("group_id", pa.string(), "the group"))
+_COMMITTED = (
+    *_GROUP,
+    Column("topic", pa.string(), "the topic"),
+    Column("partition", pa.int32(), "its partition"),
+)
+_BY_PARTITION = ("cluster", "group_id", "topic", "partition")
+
+CURRENT_OFFSETS = Table(
+    "current_offsets",
+    "group and partition that has a committed offset",
+    _BY_PARTITION,
+    (
+        *_COMMITTED,
+        Column("committed_offset", pa.int64(), "the next offset to read"),
+        Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given"),
+        Column("topic_id", pa.string(), "id of the topic; null: not given"),
+        Column("metadata", pa.string(), "what the client wrote beside the offset"),
+        Column("commit_time", TIME, "when it was committed"),
+        Column("expire_time", TIME, "when it expires by its own; null: by the broker's retention"),
+        Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit"),
+        Column("log_offset", pa.int64(), "offset of the commit there"),
+    ),
+)
+
+GROUPS = Table(
+    "groups",
+    "group that exists: it has metadata, members or committed offsets",
+    ("cluster", "group_id"),
+    (
+        *_GROUP,
+        Column("group_type", pa.string(), "classic, consumer, share, streams; simple: offsets only, without members"),
+        Column("group_state", pa.string(), "Empty, Stable, … as the log shows it; Unknown where it does not"),
+        Column("protocol_type", pa.string(), "classic: consumer, connect …; consumer for the others"),
+        Column("protocol", pa.string(), "classic: the assignor; null otherwise"),
+        Column("generation", pa.int32(), "classic: the generation; null otherwise"),
+        Column("group_epoch", pa.int32(), "the group's epoch; null for classic groups"),
+        Column("assignment_epoch", pa.int32(), "epoch of the target assignment; null for classic groups"),
+        Column("members", pa.int32(), "number of members"),
+        Column("topics", pa.int32(), "number of topics with a committed offset"),
+        Column("partitions", pa.int32(), "number of partitions with a committed offset"),
+        Column("last_commit_time", TIME, "the latest commit; null: none in the log"),
+        Column(
+            "last_rebalance_time",
+            TIME,
+            "the latest completed rebalance or new target assignment; null: none in the log",
+        ),
+    ),
+)
+
+MEMBERS = Table(
+    "members",
+    "member of a group",
+    ("cluster", "group_id", "member_id"),
+    (
+        *_GROUP,
+        Column("group_type", pa.string(), "classic, consumer, share, streams"),
+        Column("member_id", pa.string(), "the member"),
+        Column("instance_id", pa.string(), "static member: its instance id; null for dynamic ones"),
+        Column("client_id", pa.string(), "the client id"),
+        Column("client_host", pa.string(), "the host"),
+        Column("rack_id", pa.string(), "the rack; null: not given"),
+        Column("member_epoch", pa.int32(), "the member's epoch; null for classic groups"),
+        Column("member_state", pa.string(), "STABLE …; null for classic groups"),
+        Column("rebalance_timeout_ms", pa.int32(), "the rebalance timeout; null: the group's type has none"),
+        Column("subscribed_topics", pa.list_(pa.string()), "topics subscribed to by name; null: not known"),
+        Column("subscribed_regex", pa.string(), "the pattern subscribed to; null: none"),
+        Column("assigned", ASSIGNED, "what the member has; empty: nothing"),
+        Column("target", ASSIGNED, "what the member shall have; null for classic groups"),
+    ),
+)
+
+GROUP_EVENTS = Table(
+    "group_events",
+    "event in the life of a group",
+    ("cluster", "log_partition", "log_offset", "event", "member_id"),
+    (
+        *_GROUP,
+        Column("event_time", TIME, "when it happened"),
+        Column("event", pa.string(), "created, joined, left, rebalanced, epoch_bumped, emptied, deleted, migrated"),
+        Column("member_id", pa.string(), "of joined and left: the member; empty otherwise"),
+        Column("instance_id", pa.string(), "its instance id; null for dynamic members"),
+        Column("client_id", pa.string(), "its client id; null where the event is about the group"),
+        Column("client_host", pa.string(), "its host; null where the event is about the group"),
+        Column("generation", pa.int32(), "classic: the generation after the event; null otherwise"),
+        Column("group_epoch", pa.int32(), "the group's epoch after the event; null for classic groups"),
+        Column("members", pa.int32(), "members after the event; null: not known"),
+        Column("log_partition", pa.int32(), "partition of __consumer_offsets that shows it"),
+        Column("log_offset", pa.int64(), "offset of the record that shows it"),
+    ),
+)
+
+RATES = Table(
+    "rates",
+    "minute, cluster and group in which something happened; group_id null: the whole cluster",
+    ("cluster", "group_id", "minute"),
+    (
+        *_GROUP,
+        Column("minute", TIME, "the minute's begin"),
+        Column("offset_commits", pa.int64(), "offsets committed (KIP-496: OffsetCommitRate)"),
+        Column("offset_expirations", pa.int64(), "offsets that expired (OffsetExpirationRate)"),
+        Column(
+            "offset_deletions", pa.int64(), "offsets deleted by an operator, or with their topic (OffsetDeletionRate)"
+        ),
+        Column(
+            "completed_rebalances",
+            pa.int64(),
+            "rebalances completed (CompletedRebalanceRate); other than classic groups: new target assignments",
+        ),
+        Column(
+            "unexplained_removals", pa.int64(), "offsets removed of which the log doesn't tell whether they expired"
+        ),
+    ),
+)
+
+LOG_OFFSETS = Table(
+    "log_offsets",
+    "partition that a group has a committed offset of, as its cluster tells it",
+    ("cluster", "topic", "partition"),
+    (
+        _CLUSTER,
+        Column("topic", pa.string(), "the topic"),
+        Column("partition", pa.int32(), "its partition"),
+        Column("topic_id", pa.string(), "id of the topic that is there now; null: not known"),
+        Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
+        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
+        Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
+        Column(
+            "records",
+            pa.list_(pa.struct([("offset", pa.int64()), ("is_there", pa.bool_()), ("time", TIME)])),
+            "by committed offset, the first record from there on: whether there is one, and its timestamp (null: it "
+            "has none); offsets whose record could not be read are missing",
+        ),
+        Column("measured_time", TIME, "when the partition was asked"),
+        Column("is_deleted", pa.bool_(), "whether the cluster says that the partition does not exist"),
+        Column("problem", pa.string(), "why the partition could not be asked; null: it was"),
+    ),
+)
+
+LAG = Table(
+    "lag",
+    "group and partition that has a committed offset",
+    _BY_PARTITION,
+    (
+        *_COMMITTED,
+        Column("committed_offset", pa.int64(), "the next offset to read"),
+        Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
+        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
+        Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
+        Column("lag", pa.int64(), "records to read for a reader of everything; null as above"),
+        Column(
+            "committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as above"
+        ),
+        Column(
+            "lag_ms",
+            pa.int64(),
+            "age of the oldest record to read, of a reader of everything; 0: nothing; null: unknown",
+        ),
+        Column("lag_basis", pa.string(), "how lag_ms is known: exact, interpolated, unknown"),
+        Column("commit_time", TIME, "when the offset was committed"),
+        Column("measured_time", TIME, "when the partition was asked"),
+        Column(
+            "committed_lag_ms", pa.int64(), "as lag_ms, of a reader of committed records: 0 where they end at the LSO"
+        ),
+    ),
+)
+
+REWINDS = Table(
+    "rewinds",
+    "commit that moves an offset back, or ahead without anybody reading (a reset, an offset beyond the log)",
+    ("cluster", "log_partition", "log_offset"),
+    (
+        *_COMMITTED,
+        Column("rewind_time", TIME, "when it was committed"),
+        Column("from_offset", pa.int64(), "the offset before"),
+        Column("to_offset", pa.int64(), "the offset after"),
+        Column("records", pa.int64(), "records read again (below 0: skipped)"),
+        Column("direction", pa.string(), "back or ahead"),
+        Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
+        Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit"),
+        Column("log_offset", pa.int64(), "offset of the commit there"),
+    ),
+)
+
+STALE = Table(
+    "stale",
+    "group or committed offset that nobody seems to need, and why",
+    ("cluster", "group_id", "topic", "partition", "reason"),
+    (
+        *_COMMITTED[:2],
+        Column("topic", pa.string(), "the topic; null: the group as a whole"),
+        Column("partition", pa.int32(), "its partition; null: the group as a whole"),
+        Column("reason", pa.string(), "idle, topic_deleted, expiring, below_log_start"),
+        Column("idle_days", pa.float64(), "days since the last commit"),
+        Column(
+            "expires_time",
+            TIME,
+            "when the broker will let it expire; null: not known, or never while the group has members",
+        ),
+        Column("lost_records", pa.int64(), "of below_log_start: records that are gone unread; null otherwise"),
+    ),
+)
+
+STATUS = Table(
+    "status",
+    "group and partition that has a committed offset, and its group (topic null)",
+    _BY_PARTITION,
+    (
+        *_COMMITTED,
+        Column(
+            "status", pa.string(), "ok, lagging, stalled, stopped, rewound; unknown where the log could not be asked"
+        ),
+        Column("since_time", TIME, "since when; null for ok and unknown"),
+        Column("lag", pa.int64(), "records to read; null: not known"),
+        Column("rule", pa.string(), "the rule that decided, in a sentence"),
+        Column("lag_ms", pa.int64(), "age of the oldest record to read; null: not known"),
+    ),
+)
+
+OFFSETS_AS_OF = Table(
+    "offsets_as_of",
+    "group and partition that had a committed offset at the time asked for",
+    _BY_PARTITION,
+    (
+        *_COMMITTED,
+        Column("committed_offset", pa.int64(), "the offset committed then"),
+        Column("commit_time", TIME, "when it had been committed"),
+        Column("leader_epoch", pa.int32(), "leader epoch that was committed with it; null: not given"),
+        Column("metadata", pa.string(), "what the client wrote beside the offset"),
+    ),
+)
+
+SCAN_TIME = Table(
+    "scan_time",
+    "partition that was scanned",
+    ("cluster", "topic", "partition"),
+    (
+        _CLUSTER,
+        Column("topic", pa.string(), "the topic"),
+        Column("partition", pa.int32(), "its partition"),
+        Column("offset", pa.int64(), "first offset with a timestamp at or after the time asked for; −1: none"),
+        Column("record_time", TIME, "timestamp of that record; null: none"),
+        Column("end_offset", pa.int64(), "where the scan ends: the last stable offset when it was planned"),
+    ),
+)

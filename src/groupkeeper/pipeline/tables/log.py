@@ -1,0 +1,167 @@
+"""Tables of what the offsets topic itself says, record for record."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+
+__all__ = ["ASSIGNED", "COMMITS", "DECODED", "GROUP_RECORD", "GROUP_RECORDS", "MEMBER", "PLACE"]
+
+ASSIGNED = pa.list_(
+    pa.struct([("topic", pa.string()), ("topic_id", pa.string()), ("partitions", pa.list_(pa.int32()))])
+)
+"""Partitions by topic. Groups of the classic protocol name topics, the others give ids: the other of both is null."""
+
+MEMBER = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("instance_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("session_timeout_ms", pa.int32()),
+        ("subscribed_topics", pa.list_(pa.string())),
+        ("assigned", ASSIGNED),
+    ]
+)
+"""A member within a classic group's record. The last two are null where the group's protocol is not "consumer"."""
+
+GROUP_RECORD = (
+    Column(
+        "record_name",
+        pa.string(),
+        "Kafka's name of the record: GroupMetadata, ConsumerGroupMemberMetadata …; "
+        "EndTransaction for a transaction's marker; null for types that are not known",
+    ),
+    Column("group_type", pa.string(), "classic, consumer, share or streams; null for markers and unknown types"),
+    Column("member_id", pa.string(), "the member that the record is about; null when it is about the group"),
+    Column("key_json", pa.string(), "the key as Apache's tools print it; null for markers and unknown types"),
+    Column(
+        "value_json",
+        pa.string(),
+        "the value in its version, as Apache's tools print it; null for tombstones and unknown types",
+    ),
+    Column("protocol_type", pa.string(), "classic: consumer, connect …"),
+    Column("protocol", pa.string(), "classic: the assignor in use; null before the first rebalance"),
+    Column("leader", pa.string(), "classic: member id of the leader"),
+    Column("generation", pa.int32(), "classic: the generation"),
+    Column(
+        "state_timestamp_ms",
+        pa.int64(),
+        "when the classic group came into its state, or the target assignment was made",
+    ),
+    Column("group_epoch", pa.int32(), "the group's epoch; null for classic groups"),
+    Column("assignment_epoch", pa.int32(), "epoch of the target assignment"),
+    Column("member_epoch", pa.int32(), "the member's epoch"),
+    Column("previous_member_epoch", pa.int32(), "the member's epoch before"),
+    Column("member_state", pa.string(), "STABLE, UNREVOKED_PARTITIONS …; the number where it has no name"),
+    Column("instance_id", pa.string(), "static member: its instance id; null for dynamic ones"),
+    Column("rack_id", pa.string(), "the member's rack"),
+    Column("client_id", pa.string(), "the member's client id"),
+    Column("client_host", pa.string(), "the member's host"),
+    Column("rebalance_timeout_ms", pa.int32(), "the member's rebalance timeout"),
+    Column("server_assignor", pa.string(), "the assignor that the member asks for"),
+    Column("subscribed_topics", pa.list_(pa.string()), "topics that the member subscribes to by name"),
+    Column("subscribed_regex", pa.string(), "the pattern that the member subscribes to; null or empty: none"),
+    Column(
+        "assigned", ASSIGNED, "what the member has (CurrentMemberAssignment) or shall have (TargetAssignmentMember)"
+    ),
+    Column("pending_revocation", ASSIGNED, "what the member must give back first"),
+    Column("members", pa.list_(MEMBER), "classic: all members of the group"),
+)
+"""What a record says that is not an offset commit. A field that the record's type doesn't have is null."""
+
+PLACE = (
+    Column("cluster", pa.string(), "name of the cluster, as the job was told; its cluster id otherwise"),
+    Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the record"),
+    Column("log_offset", pa.int64(), "the record's offset there"),
+)
+
+_COMMIT = (
+    Column("group_id", pa.string(), "the group; null for markers, and where the key is not known"),
+    Column("topic", pa.string(), "the topic that offsets were committed of"),
+    Column("partition", pa.int32(), "its partition"),
+    Column("committed_offset", pa.int64(), "the next offset to read; null for a tombstone"),
+    Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given"),
+    Column("topic_id", pa.string(), "id of the topic, as Kafka prints it; null: not given (before 4.1)"),
+    Column("metadata", pa.string(), "what the client wrote beside the offset; null for a tombstone"),
+)
+
+DECODED = Table(
+    "decoded",
+    "record of the offsets topic",
+    ("cluster", "log_partition", "log_offset"),
+    (
+        *PLACE,
+        Column("log_timestamp_ms", pa.int64(), "the record's timestamp, −1 for none"),
+        Column("producer_id", pa.int64(), "the transaction's producer; null outside of transactions"),
+        Column(
+            "record_type",
+            pa.int16(),
+            "type of the key: 0 and 1 are offset commits; null for markers and keys without a type",
+        ),
+        Column("value_version", pa.int16(), "version of the value; null for tombstones and markers"),
+        Column("is_tombstone", pa.bool_(), "whether the key has no value any more"),
+        *_COMMIT,
+        Column(
+            "commit_timestamp_ms", pa.int64(), "when the offset was committed, as its value says; null for a tombstone"
+        ),
+        Column(
+            "expire_timestamp_ms", pa.int64(), "when it expires, in the one version that says so (1); null otherwise"
+        ),
+        Column(
+            "group_record",
+            pa.struct([(c.name, c.type) for c in GROUP_RECORD]),
+            "the record when it is no offset commit; null for offset commits",
+        ),
+        Column("raw_key", pa.binary(), "the key of a record that could not be decoded; null otherwise"),
+        Column("raw_value", pa.binary(), "its value; null also for a tombstone"),
+        Column(
+            "problem",
+            pa.string(),
+            "why the record could not be decoded (unknown type or version, malformed); null otherwise",
+        ),
+    ),
+)
+"""What the source gives with rows=decoded; tables are made of it. Times are as in the log, in milliseconds."""
+
+COMMITS = Table(
+    "commits",
+    "offset commit or its deletion, in the order of the log; history, only ever appended to",
+    ("cluster", "log_partition", "log_offset"),
+    (
+        *PLACE,
+        Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
+        *_COMMIT,
+        Column("commit_time", TIME, "when the offset was committed; null for a tombstone"),
+        Column("expire_time", TIME, "when the offset expires by its own; null: by the broker's retention"),
+        Column("is_tombstone", pa.bool_(), "whether the record removes the offset"),
+        Column(
+            "removed_by",
+            pa.string(),
+            "of a tombstone: expired, deleted, or unknown where the log does not tell; null for commits",
+        ),
+        Column("is_transactional", pa.bool_(), "whether it was committed within a (committed) transaction"),
+        Column("producer_id", pa.int64(), "the transaction's producer; null outside of transactions"),
+    ),
+)
+
+GROUP_RECORDS = Table(
+    "group_records",
+    "record of the offsets topic that is no offset commit, records of unknown types included; history",
+    ("cluster", "log_partition", "log_offset"),
+    (
+        *PLACE,
+        Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
+        Column("record_type", pa.int16(), "type of the key; null for markers"),
+        Column("value_version", pa.int16(), "version of the value; null for tombstones and markers"),
+        Column("is_tombstone", pa.bool_(), "whether the key has no value any more"),
+        Column("group_id", pa.string(), "the group; null for markers and unknown types"),
+        *GROUP_RECORD,
+        Column("producer_id", pa.int64(), "a marker's producer; null otherwise"),
+        Column("raw_key", pa.binary(), "the key, where the record is not decoded"),
+        Column("raw_value", pa.binary(), "the value, where the record is not decoded"),
+        Column("problem", pa.string(), "why the record is not decoded; null when it is"),
+    ),
+)

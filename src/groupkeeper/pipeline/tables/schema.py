@@ -1,0 +1,65 @@
+"""What a table is: columns, types and meanings. Arrow's types are the definition, Spark's follow from them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+__all__ = ["TIME", "Column", "Table", "ddl_of"]
+
+TIME = pa.timestamp("us", "UTC")
+"""A point in time. Null where Kafka says −1, and for times beyond the year 9999."""
+
+
+class Column(NamedTuple):
+    """A column; `meaning` says what null means where null can occur."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+
+
+class Table(NamedTuple):
+    """A parquet dataset at DIR/`name`/: one row per `one_row_per`; `key` names the columns that identify a row."""
+
+    name: str
+    one_row_per: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema as Arrow has it; every column is nullable."""
+        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+
+    @property
+    def ddl(self) -> str:
+        """The schema as Spark's DDL."""
+        return ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+
+_DDL_BY_TYPE = {
+    pa.bool_(): "BOOLEAN",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    TIME: "TIMESTAMP",
+}
+
+
+def ddl_of(kind: pa.DataType) -> str:
+    """Spark's name of an Arrow type. Raises KeyError for one that no table has."""
+    if pa.types.is_list(kind):
+        return f"ARRAY<{ddl_of(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        return f"STRUCT<{', '.join(f'`{field.name}`: {ddl_of(field.type)}' for field in fields)}>"
+    return _DDL_BY_TYPE[kind]

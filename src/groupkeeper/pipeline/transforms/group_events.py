@@ -1,0 +1,159 @@
+"""tables.GROUP_EVENTS: what happened to groups, from consecutive records of the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.tables import GROUP_EVENTS
+
+__all__ = ["group_events"]
+
+_GROUP = ("cluster", "group_id")
+_OF_GROUP = ("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata")
+_PERSON = ("member_id", "instance_id", "client_id", "client_host")
+_NO_PEOPLE = "array<struct<member_id:string,instance_id:string,client_id:string,client_host:string>>"
+_EVENT = "struct<event:string,member_id:string,instance_id:string,client_id:string,client_host:string>"
+
+
+def group_events(group_records: DataFrame) -> DataFrame:
+    """Events of rows of tables.GROUP_RECORDS. Where compaction has removed earlier records, a group's first record
+    that is left tells only what it says itself: not that the group was created or its members joined then.
+    """
+    steps = _with_migration(_with_count(_steps(group_records)))
+    found = steps.select("*", F.explode(_events()).alias("found")).select(
+        *_GROUP,
+        F.col("log_time").alias("event_time"),
+        *(F.col(f"found.{name}").alias(name) for name in ("event", *_PERSON)),
+        "generation",
+        "group_epoch",
+        F.col("count").alias("members"),
+        "log_partition",
+        "log_offset",
+    )
+    return found.select(*GROUP_EVENTS.names)
+
+
+def _steps(group_records: DataFrame) -> DataFrame:
+    """Records that show events, with what the record of the same key before said as `last`."""
+    kind = (
+        F.when(F.col("record_name").isin(*_OF_GROUP), "group")
+        .when(F.col("record_name").endswith("GroupMemberMetadata"), "member")
+        .when(F.col("record_name").endswith("TargetAssignmentMetadata"), "target")
+    )
+    people = F.transform("members", lambda member: F.struct(*(member[name].alias(name) for name in _PERSON)))
+    columns = ["is_tombstone", "generation", "group_epoch", "assignment_epoch"]
+    persons = [name for name in _PERSON if name != "member_id"]
+    by_key = Window.partitionBy(*_GROUP, "record_name", "member_id").orderBy("log_offset")
+    return (
+        group_records.where("problem IS NULL AND group_id IS NOT NULL")
+        .withColumn("kind", kind)
+        .where("kind IS NOT NULL")
+        .withColumn("people", F.coalesce(people, F.array().cast(_NO_PEOPLE)))
+        .select(
+            *_GROUP, "group_type", "record_name", "kind", "member_id", *persons, *columns, "people", "log_time",
+            "log_partition", "log_offset",
+        )
+        .withColumn("last", F.lag(F.struct(*columns, "people", *persons)).over(by_key))
+        .withColumn("was_there", F.coalesce(~F.col("last.is_tombstone"), F.lit(False)))
+    )  # fmt: skip
+
+
+def _with_count(steps: DataFrame) -> DataFrame:
+    """How many members the group has after each step."""
+    change = F.when(F.col("kind") != "member", 0).otherwise(
+        (~F.col("is_tombstone")).cast("int") - F.col("was_there").cast("int")
+    )
+    so_far = Window.partitionBy(*_GROUP).orderBy("log_offset")
+    is_classic = (F.col("group_type") == "classic") & ~F.col("is_tombstone")
+    return steps.withColumn("count", F.sum(change).over(so_far).cast("int")).withColumn(
+        "count", F.when(is_classic, F.size("people")).otherwise(F.greatest("count", F.lit(0)))
+    )
+
+
+def _with_migration(steps: DataFrame) -> DataFrame:
+    """Where a group comes back as another type at once (KIP-848), nobody joins or leaves: `moved` are its members."""
+    in_order = Window.partitionBy(*_GROUP).orderBy("log_offset")
+    ids = F.transform("people", lambda person: person["member_id"])
+    levels = steps.where("kind = 'group'").select(*_GROUP, "group_type", "is_tombstone", "log_time", "log_offset",
+        F.when(F.col("is_tombstone"), F.transform("last.people", lambda person: person["member_id"])).otherwise(ids)
+        .alias("ids"),
+    )  # fmt: skip
+    last = F.lag(F.struct("group_type", "is_tombstone", "log_time", "log_offset", "ids")).over(in_order)
+    moves = (
+        levels.withColumn("from", last)
+        .where("NOT is_tombstone AND from.group_type != group_type AND from.is_tombstone AND from.log_time = log_time")
+        .select(
+            *_GROUP,
+            "log_time",
+            F.col("log_offset").alias("moved_in"),
+            F.col("from.log_offset").alias("moved_out"),
+            F.coalesce(F.when(F.col("group_type") == "classic", F.col("ids")), "from.ids").alias("moved"),
+        )
+    )
+    return steps.join(moves, [*_GROUP, "log_time"], "left")
+
+
+def _events() -> Column:
+    """The events that one step shows."""
+    is_new = ~F.col("is_tombstone") & ~F.col("was_there")
+    is_first = F.col("last").isNull()
+    is_young = F.coalesce(F.col("generation"), F.col("group_epoch"), F.lit(0)) <= 1
+    is_group, is_member, is_target = (F.col("kind") == kind for kind in ("group", "member", "target"))
+    is_classic = F.col("group_type") == "classic"
+    moves_in = F.coalesce(F.col("log_offset") == F.col("moved_in"), F.lit(False))
+    moves_out = F.coalesce(F.col("log_offset") == F.col("moved_out"), F.lit(False))
+    moved = F.coalesce(F.array_contains("moved", F.col("member_id")), F.lit(False))
+    has_rebalanced = _grows("generation") & is_group & is_classic | _grows("assignment_epoch") & is_target
+    is_emptied = (
+        is_group & is_classic & ~F.col("is_tombstone") & (F.coalesce(F.size("last.people"), F.lit(1)) > 0) & ~is_young
+        | is_member & F.col("is_tombstone") & F.col("was_there") & ~moved
+    )
+    of_group: Mapping[str, Column] = {
+        "migrated": moves_in,
+        "created": is_group & is_new & ~moves_in & (is_young | ~is_first),
+        "deleted": is_group & F.col("is_tombstone") & (F.col("was_there") | is_first) & ~moves_out,
+        "epoch_bumped": is_group & F.col("was_there") & _grows("group_epoch"),
+        "rebalanced": has_rebalanced & (F.col("count") > 0),
+        "emptied": is_emptied & (F.col("count") == 0),
+    }
+    nobody = [F.lit(""), *(F.lit(None).cast("string") for _ in _PERSON[1:])]
+    person = [F.coalesce(F.col(name), F.col(f"last.{name}")) for name in _PERSON[1:]]
+    of_member = {
+        "joined": is_member & is_new & ~moved,
+        "left": is_member & F.col("is_tombstone") & (F.col("was_there") | is_first) & ~moved,
+    }
+    single = [_event(name, when, nobody) for name, when in of_group.items()]
+    single += [_event(name, when, [F.col("member_id"), *person]) for name, when in of_member.items()]
+    knows_before = is_group & is_classic & ~F.col("is_tombstone") & ~moves_in & (~is_first | is_young)
+    before = F.when(F.col("was_there"), F.col("last.people")).otherwise(F.array().cast(_NO_PEOPLE))
+    several = F.when(
+        knows_before,
+        F.concat(_missing("joined", F.col("people"), before), _missing("left", before, F.col("people"))),
+    ).otherwise(F.array().cast(f"array<{_EVENT}>"))
+    return F.concat(F.filter(F.array(*single), lambda each: each.isNotNull()), several)
+
+
+def _grows(name: str) -> Column:
+    """Whether a number is larger than in the record before, or there was none."""
+    there = F.col(name).isNotNull() & ~F.col("is_tombstone")
+    return there & (~F.col("was_there") | (F.col(name) > F.coalesce(F.col(f"last.{name}"), F.lit(-1))))
+
+
+def _event(name: str, when: Column, person: list[Column]) -> Column:
+    columns = [column.alias(column_name) for column, column_name in zip(person, _PERSON, strict=True)]
+    return F.when(when, F.struct(F.lit(name).alias("event"), *columns).cast(_EVENT))
+
+
+def _missing(event: str, people: Column, others: Column) -> Column:
+    """An event for each of `people` who isn't among the others."""
+    ids = F.transform(others, lambda person: person["member_id"])
+    missing = F.filter(people, lambda person: ~F.array_contains(ids, person["member_id"]))
+    return F.transform(
+        missing,
+        lambda person: F.struct(F.lit(event).alias("event"), *(person[name].alias(name) for name in _PERSON)).cast(
+            _EVENT
+        ),
+    )

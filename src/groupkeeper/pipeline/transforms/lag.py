@@ -1,0 +1,74 @@
+"""tables.LAG: how far behind groups are, in records and in time."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.tables import LAG
+from groupkeeper.pipeline.transforms.times import ms_between
+
+__all__ = ["lag"]
+
+_PARTITION = ["cluster", "topic", "partition"]
+
+
+def lag(current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame) -> DataFrame:
+    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS.
+
+    The time is exact where the record at the committed offset tells it. Where it could not be read it is interpolated
+    between commits of that partition, of any group (rows of tables.COMMITS): whoever commits an offset shows that the
+    records before it were there.
+    """
+    asked = current_offsets.select(*LAG.key, "committed_offset", "commit_time").join(log_offsets, _PARTITION, "left")
+    first = F.filter("records", lambda record: record["offset"] == F.col("committed_offset"))
+    measured = (
+        asked.withColumn("first", F.get(first, F.lit(0)))
+        .withColumn("lag", _records_to(F.col("log_end_offset")))
+        .withColumn("committed_lag", _records_to(F.col("last_stable_offset")))
+    )
+    is_exact = (F.col("lag") == 0) | ~F.col("first.is_there") | F.col("first.time").isNotNull()
+    judged = measured.withColumn("is_exact", F.coalesce(is_exact, F.lit(False)))
+    estimated = _estimated(judged.where("NOT is_exact AND lag > 0"), commits)
+    joined = judged.join(estimated, list(LAG.key), "left")
+    nothing = (F.col("lag") == 0) | ~F.col("first.is_there")
+    time = F.coalesce("first.time", "estimated_time")
+    age = F.when(time.isNotNull(), F.greatest(ms_between(time, F.col("measured_time")), F.lit(0)))
+    lag_ms = F.when(nothing, F.lit(0)).otherwise(age)
+    basis = F.when(F.col("is_exact"), "exact").when(F.col("estimated_time").isNotNull(), "interpolated")
+    return (
+        joined.withColumn("lag_ms", lag_ms)
+        .withColumn("committed_lag_ms", F.when(F.col("committed_lag") == 0, F.lit(0)).otherwise(F.col("lag_ms")))
+        .withColumn("lag_basis", F.coalesce(basis, F.lit("unknown")))
+        .select(*LAG.names)
+    )
+
+
+def _records_to(end: Column) -> Column:
+    return F.when(end.isNotNull(), F.greatest(end - F.col("committed_offset"), F.lit(0)))
+
+
+def _estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:
+    """When the records at committed offsets were there, by the nearest commits of the partition."""
+    points = (
+        commits.where("NOT is_tombstone")
+        .join(asked.select(*_PARTITION).distinct(), _PARTITION, "left_semi")
+        .groupBy(*_PARTITION, F.col("committed_offset").alias("point"))
+        .agg(F.min("commit_time").alias("point_time"))
+    )
+    is_after = F.col("point") > F.col("committed_offset")
+    point = F.struct("point", "point_time")
+    own = asked.select(*LAG.key, "committed_offset", "log_end_offset", "measured_time")
+    around = (
+        own.join(points, _PARTITION)
+        .groupBy(*own.columns)
+        .agg(
+            F.max_by(F.when(~is_after, point), F.when(~is_after, F.col("point"))).alias("low"),
+            F.min_by(F.when(is_after, point), F.when(is_after, F.col("point"))).alias("high"),
+        )
+    )
+    end = F.struct(F.col("log_end_offset").alias("point"), F.col("measured_time").alias("point_time"))
+    share = (F.col("committed_offset") - F.col("low.point")) / (F.col("high.point") - F.col("low.point"))
+    between = F.unix_millis("low.point_time") + (share * ms_between(F.col("low.point_time"), F.col("high.point_time")))
+    estimate = F.timestamp_millis(F.least(between.cast("bigint"), F.unix_millis("high.point_time")))
+    return around.withColumn("high", F.coalesce("high", end)).select(*LAG.key, estimate.alias("estimated_time"))

@@ -1,0 +1,45 @@
+"""tables.OFFSETS_AS_OF: the committed offsets at a time that has passed."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.tables import OFFSETS_AS_OF
+from groupkeeper.pipeline.transforms.times import time_of
+
+__all__ = ["offsets_as_of"]
+
+
+def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) -> DataFrame:
+    """Of rows of tables.COMMITS what was committed at that time and had not been removed.
+
+    A commit in a transaction counts from its marker on (tables.GROUP_RECORDS), and among the commits of its partition
+    by its own offset, as the coordinator has it. Compaction takes away what was committed before later commits.
+    """
+    log = Window.partitionBy("cluster", "log_partition", "producer_id").orderBy("log_offset")
+    from_here = log.rowsBetween(1, Window.unboundedFollowing)
+    markers = group_records.where("record_name = 'EndTransaction'").select(
+        "cluster", "log_partition", "producer_id", "log_offset", F.col("log_time").alias("ended")
+    )
+    plain = commits.where("producer_id IS NULL").withColumn("known_from", F.col("log_time"))
+    transactional = (
+        commits.where("producer_id IS NOT NULL")
+        .unionByName(markers, allowMissingColumns=True)
+        .withColumn("known_from", F.first("ended", ignorenulls=True).over(from_here))
+        .where("ended IS NULL")
+        .drop("ended")
+    )
+    known = F.coalesce("known_from", "log_time", "commit_time") <= time_of(F.lit(time_ms))
+    keys = list(OFFSETS_AS_OF.key)
+    rest = [name for name in OFFSETS_AS_OF.names if name not in keys]
+    last = F.max_by(F.struct("is_tombstone", *rest), F.col("log_offset")).alias("last")
+    return (
+        plain.unionByName(transactional)
+        .where(known)
+        .groupBy(*keys)
+        .agg(last)
+        .where("NOT last.is_tombstone")
+        .select(*keys, *(F.col(f"last.{name}").alias(name) for name in rest))
+        .select(*OFFSETS_AS_OF.names)
+    )

@@ -1,0 +1,201 @@
+"""tables.STATUS: how groups are doing, by wall-clock time.
+
+What counts is how long a record has been waiting while nobody has moved on: not how often a group commits, not how
+many records a topic gets, and never the lag at the time of the last commit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.tables import STATUS
+from groupkeeper.pipeline.transforms.times import after, before, ms_between
+
+__all__ = ["ORDER", "RULES", "StatusRules", "status"]
+
+_KEY = ["cluster", "group_id", "topic", "partition"]
+
+ORDER = ("ok", "unknown", "lagging", "rewound", "stalled", "stopped")
+"""From best to worst: a group is as its worst partition."""
+
+
+class StatusRules(NamedTuple):
+    """Times in milliseconds.
+
+    A group that commits seldom is given `intervals` times its usual time between commits, or between moves ahead,
+    within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. Commits are looked
+    at as far back as `look_back_ms`.
+    """
+
+    lagging_ms: int = 5 * 60 * 1000
+    patience_ms: int = 10 * 60 * 1000
+    most_patience_ms: int = 3 * 3600 * 1000
+    empty_patience_ms: int = 60 * 1000
+    intervals: int = 3
+    look_back_ms: int = 24 * 3600 * 1000
+
+
+RULES = StatusRules()
+"""What holds when nobody says otherwise."""
+
+
+def status(
+    commits: DataFrame, lag: DataFrame, rewinds: DataFrame, groups: DataFrame, rules: StatusRules = RULES
+) -> DataFrame:
+    """Of rows of the tables of those names, at the time when each partition's lag was measured.
+
+    stopped: a record waits, and nothing was committed for as long · stalled: commits come, but of the same offset ·
+    rewound: behind where it had been, and on the way · lagging: the oldest record to read is old, and progress is made.
+    """
+    now = F.col("measured_time")
+    steps = _steps(commits, lag, rules)
+    gone_back = _gone_back(rewinds, lag, rules)
+    facts = (
+        lag.join(steps, _KEY, "left")
+        .join(gone_back, _KEY, "left")
+        .join(groups.select("cluster", "group_id", "group_type", "members"), ["cluster", "group_id"], "left")
+        .withColumn("is_empty", F.coalesce((F.col("members") == 0) & (F.col("group_type") != "simple"), F.lit(False)))
+        .withColumn("commit_patience", _patience("commit_gap", rules))
+        .withColumn("move_patience", F.greatest("commit_patience", _patience("move_gap", rules)))
+        .withColumn("quiet_ms", F.least("lag_ms", ms_between(F.col("commit_time"), now)))
+        .withColumn(
+            "stuck_ms", F.least("lag_ms", ms_between(F.coalesce("moved_time", "first_time", "commit_time"), now))
+        )
+    )
+    judged = facts.withColumn("verdict", _verdict(rules)).select(
+        *_KEY,
+        F.col("verdict.status").alias("status"),
+        F.col("verdict.since").alias("since_time"),
+        "lag",
+        F.col("verdict.rule").alias("rule"),
+        "lag_ms",
+    )
+    return judged.unionByName(_by_group(judged)).select(*STATUS.names)
+
+
+def _steps(commits: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
+    """Of each partition: when it last moved, its usual times between commits and between moves, and the first commit
+    that was looked at.
+    """
+    recent = (
+        commits.where("NOT is_tombstone")
+        .join(lag.select(*_KEY, "measured_time"), _KEY)
+        .where(F.col("commit_time") >= before(F.col("measured_time"), rules.look_back_ms))
+    )
+    by_key = Window.partitionBy(*_KEY).orderBy("log_offset")
+    has_moved = F.col("committed_offset") != F.lag("committed_offset").over(by_key)
+    timed = recent.withColumn("move_time", F.when(has_moved, F.col("commit_time")))
+    earlier = F.last("move_time", ignorenulls=True).over(by_key.rowsBetween(Window.unboundedPreceding, -1))
+    move_gap = F.when(F.col("move_time").isNotNull(), ms_between(earlier, F.col("move_time")))
+    return (
+        timed.withColumn("move_gap", move_gap)
+        .withColumn("commit_gap", ms_between(F.lag("commit_time").over(by_key), F.col("commit_time")))
+        .groupBy(*_KEY)
+        .agg(
+            F.max("move_time").alias("moved_time"),
+            F.percentile_approx("move_gap", 0.5).alias("move_gap"),
+            F.percentile_approx("commit_gap", 0.5).alias("commit_gap"),
+            F.min("commit_time").alias("first_time"),
+        )
+    )
+
+
+def _gone_back(rewinds: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
+    """How far each partition had been before it was put back, and when that was."""
+    recent = rewinds.where("direction = 'back'").join(lag.select(*_KEY, "measured_time"), _KEY)
+    return (
+        recent.where(F.col("rewind_time") >= before(F.col("measured_time"), rules.look_back_ms))
+        .groupBy(*_KEY)
+        .agg(F.max("from_offset").alias("had_been"), F.max("rewind_time").alias("rewind_time"))
+    )
+
+
+def _patience(usual_gap: str, rules: StatusRules) -> Column:
+    usual = F.coalesce(F.col(usual_gap) * rules.intervals, F.lit(0))
+    bounded = F.least(F.greatest(usual, F.lit(rules.patience_ms)), F.lit(rules.most_patience_ms))
+    return F.when(F.col("is_empty"), F.lit(rules.empty_patience_ms)).otherwise(bounded)
+
+
+def _verdict(rules: StatusRules) -> Column:
+    now = F.col("measured_time")
+    waits = F.format_string("the oldest record to read has waited for %s", _shown(F.col("lag_ms")))
+    nobody = F.when(F.col("is_empty"), "; the group has no members").otherwise("")
+    return (
+        F.when(F.col("lag").isNull(), _of("unknown", None, F.lit("the partition could not be asked")))
+        .when((F.col("lag") == 0) | (F.col("lag_ms") == 0), _of("ok", None, F.lit("nothing to read")))
+        .when(F.col("lag_ms").isNull(), _of("unknown", None, F.lit("there are records to read, of unknown age")))
+        .when(
+            F.col("quiet_ms") >= F.col("commit_patience"),
+            _of(
+                "stopped",
+                before(now, F.col("quiet_ms")),
+                F.concat(waits, F.lit(", and nothing was committed for "), _shown(F.col("quiet_ms")), nobody),
+            ),
+        )
+        .when(
+            F.col("stuck_ms") >= F.col("move_patience"),
+            _of(
+                "stalled",
+                before(now, F.col("stuck_ms")),
+                F.concat(waits, F.lit(", and commits are of the same offset for "), _shown(F.col("stuck_ms"))),
+            ),
+        )
+        .when(
+            F.col("committed_offset") < F.col("had_been"),
+            _of(
+                "rewound",
+                F.col("rewind_time"),
+                F.format_string("it had been at offset %s, and is at %s", "had_been", "committed_offset"),
+            ),
+        )
+        .when(
+            F.col("lag_ms") >= rules.lagging_ms,
+            _of(
+                "lagging",
+                after(before(now, F.col("lag_ms")), rules.lagging_ms),
+                F.concat(waits, F.lit(", and it moves on")),
+            ),
+        )
+        .otherwise(_of("ok", None, waits))
+    )
+
+
+def _of(status: str, since: Column | None, rule: Column) -> Column:
+    time = F.lit(None).cast("timestamp") if since is None else since
+    return F.struct(F.lit(status).alias("status"), time.alias("since"), rule.alias("rule"))
+
+
+def _shown(milliseconds: Column) -> Column:
+    return F.concat((milliseconds / 1000).cast("bigint").cast("string"), F.lit(" s"))
+
+
+def _by_group(judged: DataFrame) -> DataFrame:
+    """A row for each group: its worst partition speaks for it."""
+    rank = F.array_position(F.array(*(F.lit(each) for each in ORDER)), F.col("status"))
+    worst = F.max_by(
+        F.struct("status", "rule", "topic", "partition"), F.struct(rank, F.coalesce("lag_ms", F.lit(0)), "topic")
+    )
+    grouped = (
+        judged.withColumn("rank", rank)
+        .groupBy("cluster", "group_id")
+        .agg(
+            worst.alias("worst"),
+            F.min(F.struct(-F.col("rank"), "since_time")).alias("first"),
+            F.sum("lag").alias("lag"),
+            F.max("lag_ms").alias("lag_ms"),
+        )
+    )
+    return grouped.select(
+        "cluster",
+        "group_id",
+        F.lit(None).cast("string").alias("topic"),
+        F.lit(None).cast("int").alias("partition"),
+        F.col("worst.status").alias("status"),
+        F.col("first.since_time").alias("since_time"),
+        "lag",
+        F.format_string("%s-%s: %s", "worst.topic", "worst.partition", "worst.rule").alias("rule"),
+        "lag_ms",
+    )

@@ -1,0 +1,106 @@
+"""The report as a browser shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.browser.chromium import COMMAND, Chromium
+from tests.fleet_tables import EVIL, fleet, write
+
+from groupkeeper.pipeline.report.page import page
+from groupkeeper.pipeline.report.reading import read_report
+
+pytestmark = [
+    pytest.mark.skipif(COMMAND is None, reason="no Chromium: $CHROMIUM names one"),
+    pytest.mark.timeout(180),
+]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    tables = write(folder / "tables", fleet(30))
+    file = folder / "report.html"
+    file.write_text(page(read_report(str(tables), hours=24, top=10)))
+    return file.as_uri()
+
+
+def column(number: int) -> str:
+    """The texts of a column of the table of groups, from top to bottom."""
+    return f"[...document.querySelectorAll('#table-groups tbody tr')].map((row) => row.cells[{number}].textContent)"
+
+
+def test_it_is_shown_sorted_and_narrowed_down(url: str, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        browser.open(url)
+        assert browser.run("document.querySelectorAll('svg.plot path.curve').length") >= 10
+        assert browser.run("document.querySelectorAll('svg.plot rect.bar').length") > 50
+        assert browser.run("document.querySelector('svg.plot').getBoundingClientRect().width") > 200
+        texts = browser.run(column(1))
+        assert len(texts) == 30
+        (evil,) = [each for each in texts if "alert(1)" in each]
+        assert evil == EVIL.replace("\u202e", "\\u202e").replace("\x1b", "\\x1b")
+        for number, kind in ((3, int), (1, str)):
+            before = browser.run(column(number))
+            orders = []
+            for _ in range(2):
+                browser.run(f"document.querySelector('#table-groups th:nth-child({number + 1}) button').click()")
+                found = browser.run(column(number))
+                assert sorted(found) == sorted(before)
+                orders.append(
+                    [int(each.replace(",", "").replace("—", "-1")) for each in found] if kind is int else found
+                )
+            if kind is int:
+                assert orders == [sorted(orders[0], reverse=True), sorted(orders[0])]
+            else:
+                assert orders == [sorted(orders[0], key=str.lower), sorted(orders[0], key=str.lower, reverse=True)]
+        sorting = "document.querySelector('#table-groups th[aria-sort]').textContent"
+        assert browser.run(sorting) == "group"
+        browser.run(
+            "const field = document.querySelector('.filter'); field.value = 'BILLING-0017';"
+            "field.dispatchEvent(new Event('input'))"
+        )
+        assert browser.run("document.querySelectorAll('#table-groups tbody tr:not([hidden])').length") == 1
+        assert browser.complaints == []
+        assert browser.requests == [url]
+
+
+@pytest.mark.parametrize(("width", "is_dark"), [(390, True), (1280, False)])
+def test_it_fits_the_screen_and_can_be_read(url: str, tmp_path: Path, width: int, is_dark: bool) -> None:
+    """WCAG AA: a contrast of at least 4.5 between text and what is behind it."""
+    with Chromium(tmp_path, width=width, is_dark=is_dark) as browser:
+        browser.open(url)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        poor = browser.run(
+            """(() => {
+  const light = (text) => {
+    const parts = text.match(/[\\d.]+/g).slice(0, 3).map((each) => each / 255);
+    const [r, g, b] = parts.map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const colour = getComputedStyle(each).backgroundColor;
+      if (colour !== "rgba(0, 0, 0, 0)") return colour;
+    }
+  };
+  const poor = new Set();
+  for (const each of document.querySelectorAll("h1,h2,h3,p,dt,dd,a,li,span,th,td,figcaption,footer")) {
+    const [one, two] = [light(getComputedStyle(each).color), light(behind(each))].sort((a, b) => b - a);
+    if ((one + 0.05) / (two + 0.05) < 4.5) poor.add(each.tagName + "." + each.className);
+  }
+  return [...poor];
+})()"""
+        )
+        assert poor == []
+        assert browser.complaints == []
+
+
+def test_it_is_readable_without_javascript(url: str, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        browser.send("Emulation.setScriptExecutionDisabled", value=True)
+        browser.open(url)
+        assert browser.run("document.querySelectorAll('#table-groups tbody tr').length") == 30
+        assert browser.run("document.querySelectorAll('button').length") == 0
+        assert browser.run("document.querySelector('#table-groups th').textContent") == "status"

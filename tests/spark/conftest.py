@@ -1,0 +1,43 @@
+"""One Spark session and one broker for all tests here; what runs slowly is said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from groupkeeper.pipeline.session import start_session
+from groupkeeper.testing.background import BackgroundBroker
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Starting Spark takes its time on a busy machine."""
+    for item in items:
+        if Path(item.path).is_relative_to(HERE) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(240))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = start_session(
+        "tests",
+        master="local[2]",
+        log=tmp_path_factory.mktemp("spark") / "spark.log",
+        settings={"spark.sql.shuffle.partitions": "2"},
+        is_short=True,
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[str]:
+    """A broker for the session: tests keep apart by the names of their topics and groups."""
+    properties = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+    with BackgroundBroker(properties=properties) as broker:
+        yield broker.bootstrap_servers

@@ -1,0 +1,88 @@
+"""`groupkeeper pipeline follow`: what is written while it runs is in the tables, once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.test_snapshot import places
+from tests.spark.test_source import commit, new_topic
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.follow import follow
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.jobs.watch import Problem, Watch
+from groupkeeper.testing.background import BackgroundBroker
+
+
+class Script(Watch):
+    """Commits an offset each time that the tables have what was committed before, and then stops."""
+
+    def __init__(self, servers: str, tables: Path, offsets: list[int]) -> None:
+        self.stop = threading.Event()
+        self.told: list[Problem] = []
+        self._topic = new_topic(servers)
+        self._servers = servers
+        self._tables = tables
+        self._offsets = offsets
+        self._next()
+
+    def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
+        if name == "current_offsets":
+            found = pq.read_table(self._tables / name).to_pylist()
+            if [row for row in found if row["topic"] == self._topic and row["committed_offset"] == self._last]:
+                self._next()
+
+    def problem(self, problem: Problem) -> None:
+        self.told.append(problem)
+
+    def _next(self) -> None:
+        if not self._offsets:
+            self.stop.set()
+            return
+        self._last = self._offsets.pop(0)
+        commit(self._servers, "followed", {(self._topic, 0): self._last})
+
+
+def test_what_is_written_meanwhile_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Also with a run of snapshot in between, a cluster that is away, and a second run."""
+    tables = tmp_path / "tables"
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
+        servers = broker.bootstrap_servers
+        options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+
+        def run(offsets: list[int]) -> Script:
+            script = Script(servers, tables, offsets)
+            follow(spark, options, str(tables), script.stop, script, interval_s=0.2, refresh_s=0.2)
+            assert not script.told
+            return script
+
+        run([1])
+        commit(servers, "between", {(new_topic(servers), 0): 9})
+        snapshot(spark, options, str(tables))
+        run([2, 3])
+        assert len(set(places(tables))) == len(places(tables))
+        fresh = tmp_path / "fresh"
+        snapshot(spark, options, str(fresh))
+        assert places(tables) == places(fresh)
+        assert sorted(each.name for each in (tables / "_groupkeeper").iterdir()) == ["checkpoints", "ledger", "lock"]
+
+
+def test_one_run_at_a_time(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+    refused: list[str] = []
+
+    class Second(Script):
+        def _next(self) -> None:
+            super()._next()
+            if self.stop.is_set():
+                with pytest.raises(SourceError) as caught:
+                    snapshot(spark, options, str(tmp_path))
+                refused.append(str(caught.value))
+
+    script = Second(servers, tmp_path, [1])
+    follow(spark, options, str(tmp_path), script.stop, script, interval_s=0.2, refresh_s=0.2)
+    assert refused == [f"{tmp_path}: another run writes to it: wait for its end, or choose another"]

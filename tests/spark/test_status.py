@@ -1,0 +1,146 @@
+"""Status on recorded traces: all of them in one run of the transform, each as a group of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.spark.traces import HOUR, MINUTE, Trace, frame, lag_frame, lag_row, seconds_of
+
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS, STATUS
+from groupkeeper.pipeline.transforms.rewinds import rewinds
+from groupkeeper.pipeline.transforms.status import ORDER, status
+
+Verdict = tuple[str, float | None]
+
+
+class Cases:
+    """A trace of each case, what its lag is when the status is asked for, and what must come out."""
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.lags: list[dict[str, Any]] = []
+        self.groups: list[dict[str, Any]] = []
+        self.wanted: dict[str, Verdict] = {}
+
+    def reads(self, name: str, until: float, every: float, per_commit: int = 10) -> None:
+        """A group that commits regularly from the beginning on, and moves on each time."""
+        self.trace.group_id = name
+        for number in range(int(until / every) + 1):
+            self.trace.commit(number * every, number * per_commit)
+
+    def asked(
+        self, seconds: float, committed: int, end: int, waits_s: float | None, committed_at: float, wanted: Verdict,
+        **columns: Any,
+    ) -> None:  # fmt: skip
+        """At that time there are records up to `end`, the oldest of which has waited for so long."""
+        name = self.trace.group_id
+        waits_ms = None if waits_s is None else int(waits_s * 1000)
+        self.lags.append(lag_row(seconds, committed, end, waits_ms, committed_at, group_id=name, **columns))
+        self.wanted[name] = wanted
+
+
+def slow_topics(cases: Cases) -> None:
+    """Burrow calls a group stopped whose topic gets a record an hour: its last commits are long ago."""
+    last, now = 5 * HOUR, 8 * HOUR
+    for name, end, waits_s, wanted in (
+        ("slow topic, nothing to read", 5, 0, ("ok", None)),
+        ("slow topic, a record just now", 6, 20, ("ok", None)),
+        ("slow topic, a record that nobody reads", 6, 3 * HOUR, ("stopped", last)),
+    ):
+        cases.reads(name, last, HOUR, per_commit=1)
+        cases.asked(now, 5, end, waits_s, last, wanted)
+
+
+def commit_intervals(cases: Cases) -> None:
+    """Burrow's window is ten commits: a second for a fast one, which a pause makes "stopped"; hours for a slow one."""
+    cases.reads("fast commits, a minute's pause", 5, 0.1)
+    cases.asked(65, 500, 900, 60, 5, ("ok", None))
+    cases.reads("fast commits, dead", 5, 0.1)
+    cases.asked(5 + 11 * MINUTE, 500, 900, 11 * MINUTE, 5, ("stopped", 5))
+    cases.reads("a commit an hour", 10 * HOUR, HOUR)
+    now = 10.5 * HOUR
+    cases.asked(now, 100, 900, 30 * MINUTE, 10 * HOUR, ("lagging", now - 25 * MINUTE))
+    cases.reads("a commit an hour, dead", 10 * HOUR, HOUR)
+    cases.asked(14 * HOUR, 100, 900, 4 * HOUR, 10 * HOUR, ("stopped", 10 * HOUR))
+
+
+def frozen_lag(cases: Cases) -> None:
+    """Burrow knows the lag of the last commit only, which stays small when the reader dies while the topic grows."""
+    cases.reads("dead while the topic grows", 600, 5)
+    cases.asked(600 + HOUR, 1200, 900_000, HOUR, 600, ("stopped", 600))
+
+
+def getting_nowhere(cases: Cases) -> None:
+    now = 605 + 20 * MINUTE
+    for name, waits_s, wanted in (
+        ("the same offset again and again", 20 * MINUTE, ("stalled", 605)),
+        ("the same offset, as there was nothing to read", 60, ("ok", None)),
+    ):
+        cases.reads(name, 600, 5)
+        for second in range(605, now, 5):
+            cases.trace.commit(second, 1200)
+        cases.asked(now, 1200, 1300, waits_s, now - 5, wanted)
+    cases.trace.group_id = "the same offset since before it was looked at"
+    for minute in range(0, 26 * 60, 30):
+        cases.trace.commit(minute * MINUTE, 7)
+    cases.asked(25.9 * HOUR, 7, 9, 25 * HOUR, 25.5 * HOUR, ("stalled", 2 * HOUR))
+
+
+def behind(cases: Cases) -> None:
+    cases.reads("behind, and moving", 600, 5)
+    cases.asked(601, 1200, 9000, 8 * MINUTE, 600, ("lagging", 601 - 3 * MINUTE))
+    cases.reads("records of unknown age", 600, 5)
+    cases.asked(601, 1200, 9000, None, 600, ("unknown", None), lag_basis="unknown")
+    cases.reads("a partition without leader", 600, 5)
+    cases.asked(601, 1200, 0, None, 600, ("unknown", None), lag=None, lag_basis="unknown")
+
+
+def put_back(cases: Cases) -> None:
+    cases.reads("put back, on its way", 600, 5)
+    cases.trace.commit(605, 100)
+    cases.trace.commit(610, 200)
+    cases.asked(611, 200, 1200, HOUR, 610, ("rewound", 605))
+    cases.reads("put back, and there again", 600, 5)
+    cases.trace.commit(605, 100)
+    cases.trace.commit(610, 1200)
+    cases.asked(621, 1200, 1210, 1, 610, ("ok", None))
+
+
+def without_members(cases: Cases) -> None:
+    for name, members, wanted in (
+        ("two minutes, members", 1, ("ok", None)),
+        ("two minutes, empty", 0, ("stopped", 601)),
+    ):
+        cases.reads(name, 600, 5)
+        cases.asked(720, 1200, 1300, 119, 600, wanted)
+        cases.groups.append({"cluster": "c", "group_id": name, "group_type": "classic", "members": members})
+
+
+def several_partitions(cases: Cases) -> None:
+    """A group is as its worst partition."""
+    cases.reads("one of two is dead", 600, 5)
+    cases.asked(600 + HOUR, 1200, 1200, 0, 600, ("ok", None), partition=1)
+    cases.asked(600 + HOUR, 1200, 9000, HOUR, 600, ("stopped", 600))
+
+
+def test_status(spark: SparkSession) -> None:
+    cases = Cases()
+    for add in (
+        slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, without_members,
+        several_partitions,
+    ):  # fmt: skip
+        add(cases)
+    history = cases.trace.commits(spark)
+    moves = rewinds(history, frame(spark, GROUP_EVENTS, []))
+    found = status(history, lag_frame(spark, *cases.lags), moves, frame(spark, GROUPS, cases.groups))
+    assert found.columns == STATUS.names
+    rows = found.collect()
+    verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
+    assert verdict == cases.wanted
+    of_groups = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.topic is None}
+    assert of_groups == cases.wanted
+    assert {status for status, _ in cases.wanted.values()} == set(ORDER)
+    rule = {row.group_id: row.rule for row in rows if row.partition == 0}
+    assert rule["two minutes, empty"].endswith("; the group has no members")
+    assert rule["put back, on its way"] == "it had been at offset 1200, and is at 200"

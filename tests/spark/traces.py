@@ -1,0 +1,126 @@
+"""Traces written by hand: what a coordinator writes to its log, with the time of each record in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def at(seconds: float) -> datetime:
+    return BEGIN + timedelta(seconds=seconds)
+
+
+def ms(seconds: float) -> int:
+    return int(at(seconds).timestamp() * 1000)
+
+
+def seconds_of(time: datetime | None) -> float | None:
+    """Of a time that Spark gave, which is local."""
+    return None if time is None else time.timestamp() - BEGIN.timestamp()
+
+
+class Trace:
+    """Records in the order in which they are added."""
+
+    def __init__(self, group_id: str = "g", topic: str = "t", cluster: str = "c") -> None:
+        self.group_id, self.topic, self.cluster = group_id, topic, cluster
+        self.commit_rows: list[dict[str, Any]] = []
+        self.group_rows: list[dict[str, Any]] = []
+        self._next_offset = 0
+
+    def _place(self, seconds: float, group_id: str | None) -> dict[str, Any]:
+        self._next_offset += 1
+        return {
+            "cluster": self.cluster, "log_partition": 0, "log_offset": self._next_offset, "log_time": at(seconds),
+            "group_id": self.group_id if group_id is None else group_id, "is_tombstone": False,
+        }  # fmt: skip
+
+    def commit(
+        self, seconds: float, offset: int | None, *, partition: int = 0, group_id: str | None = None, **columns: Any
+    ) -> int:
+        """An offset, None: its tombstone."""
+        row = self._place(seconds, group_id) | {"topic": self.topic, "partition": partition}
+        row |= {"is_transactional": "producer_id" in columns}
+        if offset is None:
+            row |= {"is_tombstone": True, "removed_by": "unknown"}
+        else:
+            row |= {"committed_offset": offset, "commit_time": at(seconds), "metadata": ""}
+        self.commit_rows.append(row | columns)
+        return self._next_offset
+
+    def group(
+        self, seconds: float, generation: int, members: Iterable[str] = (), *, topics: Sequence[str] = ("t",),
+        group_id: str | None = None, **columns: Any,
+    ) -> int:  # fmt: skip
+        """A classic group's record. A member is called member or instance=member."""
+        people = [name.rpartition("=")[::2] for name in members]
+        roster = [
+            {
+                "member_id": member_id, "instance_id": instance_id or None, "client_id": "app", "client_host": "/h",
+                "rebalance_timeout_ms": 60000, "subscribed_topics": list(topics),
+                "assigned": [{"topic": topics[0], "partitions": [0]}],
+            }
+            for instance_id, member_id in people
+        ]  # fmt: skip
+        row = {
+            "record_name": "GroupMetadata", "group_type": "classic", "protocol_type": "consumer", "protocol": "range",
+            "generation": generation, "members": roster, "state_timestamp_ms": ms(seconds),
+        }  # fmt: skip
+        self.group_rows.append(self._place(seconds, group_id) | row | columns)
+        return self._next_offset
+
+    def record(
+        self, seconds: float, name: str, *, gone: bool = False, group_id: str | None = None, **columns: Any
+    ) -> int:
+        """A record of another group, or any tombstone."""
+        group_type = {"Cons": "consumer", "Shar": "share", "Stre": "streams", "EndT": None}.get(name[:4], "classic")
+        row = {"record_name": name, "group_type": group_type, "is_tombstone": gone}
+        self.group_rows.append(self._place(seconds, group_id) | row | columns)
+        return self._next_offset
+
+    def commits(self, spark: SparkSession) -> DataFrame:
+        return frame(spark, COMMITS, self.commit_rows)
+
+    def group_records(self, spark: SparkSession) -> DataFrame:
+        return frame(spark, GROUP_RECORDS, self.group_rows)
+
+
+def frame(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Rows of a table; columns that a row lacks are null."""
+    return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
+
+
+def log_offsets(spark: SparkSession, seconds: float, logs: Mapping[int, tuple[int, int]], **columns: Any) -> DataFrame:
+    """Start and end of the partitions of topic t, with what else is known of all of them."""
+    rows = [
+        {
+            "cluster": "c", "topic": "t", "partition": partition, "log_start_offset": start, "log_end_offset": end,
+            "last_stable_offset": end, "records": [], "measured_time": at(seconds), "is_deleted": False, **columns,
+        }
+        for partition, (start, end) in logs.items()
+    ]  # fmt: skip
+    return frame(spark, LOG_OFFSETS, rows)
+
+
+def lag_row(
+    seconds: float, committed: int, end: int, lag_ms: int | None, committed_at: float, **columns: Any
+) -> dict[str, Any]:
+    """A row of tables.LAG as it is measured at that time."""
+    return {
+        "cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "committed_offset": committed,
+        "log_start_offset": 0, "last_stable_offset": end, "log_end_offset": end, "lag": max(0, end - committed),
+        "committed_lag": max(0, end - committed), "lag_ms": lag_ms, "lag_basis": "exact",
+        "commit_time": at(committed_at), "measured_time": at(seconds), **columns,
+    }  # fmt: skip
+
+
+def lag_frame(spark: SparkSession, *rows: Mapping[str, Any]) -> DataFrame:
+    return frame(spark, LAG, rows)

@@ -1,0 +1,130 @@
+"""The ledger of the history tables: a run that is killed at any of its steps loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.files import Busy, LocalFiles
+from groupkeeper.pipeline.jobs.ledger import Ledger
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to the one who is writing."""
+
+
+class DyingFiles(LocalFiles):
+    """The run dies before its step of this number, or behind it."""
+
+    def __init__(self, root: Path, number: int, *, is_behind: bool) -> None:
+        super().__init__(root)
+        self._left = number
+        self._is_behind = is_behind
+
+    def write_new(self, path: str, text: str) -> bool:
+        with self._step():
+            return super().write_new(path, text)
+
+    def move(self, source: str, target: str) -> None:
+        with self._step():
+            super().move(source, target)
+
+    def remove(self, path: str) -> None:
+        with self._step():
+            super().remove(path)
+
+    def _step(self) -> Step:
+        self._left -= 1
+        return Step(self._left == 0, self._is_behind)
+
+
+class Step:
+    def __init__(self, is_last: bool, is_behind: bool) -> None:
+        self._dies = (is_last and not is_behind, is_last and is_behind)
+
+    def __enter__(self) -> None:
+        if self._dies[0]:
+            raise Killed
+
+    def __exit__(self, *error: object) -> None:
+        if self._dies[1]:
+            raise Killed
+
+
+def stage(root: Path, name: str, text: str) -> str:
+    path = root / "_groupkeeper" / "staging" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return f"_groupkeeper/staging/{name}"
+
+
+def run(files: LocalFiles, root: Path, run_name: str, log: list[str]) -> None:
+    """Append to the tables what of the log is not there, in two files."""
+    ledger = Ledger(files, str(root))
+    start = ledger.next_offsets.get("c", {}).get(0, 0)
+    new = log[start:]
+    if new:
+        middle = len(new) // 2
+        parts = [stage(root, f"{run_name}-{n}", "".join(part)) for n, part in enumerate((new[:middle], new[middle:]))]
+        ledger.append({"commits": parts}, {"c": {0: len(log)}})
+
+
+def runs(files: LocalFiles, root: Path, log: list[str]) -> None:
+    for end in (5, 6, 7):
+        run(files, root, f"run{end}", log[:end])
+
+
+def rows(root: Path) -> str:
+    return "".join(path.read_text() for path in sorted((root / "commits").glob("*.parquet")))
+
+
+STEPS = 16
+"""Of the runs below, which move again what was moved last."""
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+@pytest.mark.parametrize("number", range(1, STEPS + 1))
+def test_killed_at_any_step(tmp_path: Path, number: int, is_behind: bool) -> None:
+    log = list("abcdefgh")
+    run(LocalFiles(tmp_path), tmp_path, "first", log[:4])
+    dying = DyingFiles(tmp_path, number, is_behind=is_behind)
+    with pytest.raises(Killed):
+        runs(dying, tmp_path, log)
+    run(LocalFiles(tmp_path), tmp_path, "last", log)
+    assert rows(tmp_path) == "abcdefgh"
+    assert Ledger(LocalFiles(tmp_path), str(tmp_path)).next_offsets == {"c": {0: 8}}
+
+
+def test_two_runs_do_not_write_the_same_entry(tmp_path: Path) -> None:
+    one, other = (Ledger(LocalFiles(tmp_path), "DIR") for _ in range(2))
+    one.append({"commits": [stage(tmp_path, "one", "a")]}, {"c": {0: 1}})
+    with pytest.raises(SourceError, match="DIR: another run has written to it meanwhile: run again"):
+        other.append({"commits": [stage(tmp_path, "other", "a")]}, {"c": {0: 1}})
+    assert rows(tmp_path) == "a"
+    with (
+        LocalFiles(tmp_path).lock(),
+        pytest.raises(Busy, match="another run writes to it"),
+        LocalFiles(tmp_path).lock(),
+    ):
+        pass
+
+
+def test_a_file_that_is_gone_is_said(tmp_path: Path) -> None:
+    run(LocalFiles(tmp_path), tmp_path, "first", ["a", "b"])
+    (tmp_path / "commits" / "0000000001-001.parquet").unlink()
+    with pytest.raises(SourceError, match=r"commits lacks 0000000001-001.parquet, which was written before: bring"):
+        Ledger(LocalFiles(tmp_path), str(tmp_path))
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_directory_takes_the_place_of_another(tmp_path: Path, is_there: bool) -> None:
+    files = LocalFiles(tmp_path)
+    for name, text in (("new", "new"), *([("groups", "old")] if is_there else [])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.parquet").write_text(text)
+        (tmp_path / name / "_SUCCESS").write_text("")
+    files.replace("new", "groups")
+    assert [path.name for path in tmp_path.iterdir()] == ["groups"]
+    assert [(path.name, path.read_text()) for path in (tmp_path / "groups").iterdir()] == [("part.parquet", "new")]

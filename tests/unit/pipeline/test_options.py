@@ -1,0 +1,86 @@
+"""Options of the source, and how ranges are shared by tasks."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from groupkeeper.pipeline.errors import SourceError, cause_of
+from groupkeeper.pipeline.options import EARLIEST, LATEST, parse_options
+from groupkeeper.pipeline.planning import Range, pack
+
+SERVERS = {"kafka.bootstrap.servers": "h:9092"}
+TOPIC = SERVERS | {"subscribe": "t"}
+
+
+def test_names_come_in_any_case_and_properties_without_their_prefix() -> None:
+    (cluster,) = parse_options(
+        {"KAFKA.bootstrap.servers": "h:1", "Subscribe": "a, b,a", "kafka.security.protocol": "SSL"}
+    ).clusters
+    assert cluster.topics == ("a", "b")
+    assert cluster.properties == {"bootstrap.servers": "h:1", "security.protocol": "SSL"}
+    assert (cluster.start.offset, cluster.end.offset, cluster.reads_committed) == (EARLIEST, LATEST, True)
+
+
+def test_clusters_have_options_of_their_own_and_in_common() -> None:
+    clusters = {"east": SERVERS, "west": {"kafka.bootstrap.servers": "w:1", "assign": {"t": [3]}}}
+    options = parse_options({"clusters": json.dumps(clusters), "subscribe": "t", "kafka.client.id": "me"})
+    east, west = options.clusters
+    assert (east.name, east.topics, east.properties["client.id"]) == ("east", ("t",), "me")
+    assert (west.topics, west.partitions) == (None, {"t": (3,)})
+    (offsets,) = parse_options(SERVERS | {"rows": "decoded"}).clusters
+    assert offsets.topics == ("__consumer_offsets",)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"subscribe": "t"}, "kafka.bootstrap.servers is missing"),
+        (SERVERS, "one of subscribe, subscribePattern, assign"),
+        (TOPIC | {"assign": "{}"}, "cannot both be given"),
+        (TOPIC | {"startingOffsets": "{"}, "startingOffsets: no JSON"),
+        (TOPIC | {"startingOffsets": "[1]"}, "a JSON object is needed"),
+        (TOPIC | {"startingOffsets": '{"t": 1}'}, 'it is written as {"topic": {"0": 23}}'),
+        (TOPIC | {"startingOffsets": "latest"}, "nothing to read"),
+        (TOPIC | {"endingOffsets": "earliest"}, "nothing to read"),
+        (TOPIC | {"failOnDataLoss": "yes"}, "true or false"),
+        (TOPIC | {"minPartitions": "0"}, "a number from 1 on"),
+        (TOPIC | {"rows": "all"}, "one of records, decoded"),
+        (TOPIC | {"latestOnly": "true"}, "needs rows=decoded"),
+        (TOPIC | {"kafka.isolation.level": "none"}, "read_committed or read_uncommitted"),
+        (TOPIC | {"startingOfsets": "earliest"}, "did you mean startingOffsets?"),
+        ({"clusters": '{"a": 1}'}, "a has no options of its own"),
+        ({"path": "p"}, "needs rows=decoded"),
+        ({"path": "p", "rows": "decoded", "subscribe": "t"}, "subscribe has no meaning"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, str], said: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        parse_options(options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_tasks_cover_every_offset_once_and_are_alike() -> None:
+    rng = random.Random(1)
+    ranges = [Range(0, "c", "t", number, 50, 50 + rng.choice((0, 1, 500, 100_000))) for number in range(60)]
+    options = parse_options(TOPIC | {"minPartitions": "7"})
+    packed = pack(ranges, options)
+    assert len(packed) == 7
+    sizes = [sum(each.size for each in task) for task in packed]
+    assert max(sizes) < 1.5 * min(sizes)
+    for whole in ranges:
+        parts = sorted((each.start, each.end) for task in packed for each in task if each.partition == whole.partition)
+        covered = [offset for start, end in parts for offset in range(start, end)]
+        assert covered == list(range(whole.start, whole.end))
+    small = pack(ranges, parse_options(TOPIC | {"maxRecordsPerPartition": "1000"}))
+    assert max(each.size for task in small for each in task) <= 1200
+    assert pack([], options) == []
+
+
+def test_the_cause_is_found_in_what_spark_says_of_it() -> None:
+    text = "job aborted\nTraceback ...\ngroupkeeper.pipeline.errors.SourceError: cluster c: gone\n\tat org.apache"
+    assert cause_of(RuntimeError(text)) == "cluster c: gone"
+    assert cause_of(RuntimeError("else")) is None

@@ -1,0 +1,159 @@
+"""Record sets as a Fetch gives them: what a reader sees of them, and which batch is named when they are corrupt."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from groupkeeper.pipeline.decode.batches import Aborted, CorruptBatch, RecordSet
+from groupkeeper.pipeline.decode.records import Records, read_record_sets
+from groupkeeper.protocol.compression import CODECS
+from groupkeeper.protocol.record import Record
+from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_record, read_records, write_batch
+
+
+def random_record(rng: random.Random, offset: int) -> Record:
+    key = None if rng.random() < 0.1 else rng.randbytes(rng.choice((0, 1, 5, 40, 70, 9000)))
+    value = None if rng.random() < 0.2 else rng.randbytes(rng.choice((0, 1, 30, 63, 64, 300)))
+    headers = () if rng.random() < 0.8 else (("name", b"value"), ("empty", None))
+    return Record(key, value, headers, 1_700_000_000_000 + rng.randrange(-(10**6), 10**6), offset)
+
+
+def random_log(rng: random.Random, batches: int, sizes: tuple[int, ...], compressions: tuple[str, ...]) -> bytes:
+    """Batches with gaps between and within them, as compaction leaves them."""
+    out, offset = [], rng.randrange(100)
+    for _ in range(batches):
+        base = offset
+        records = []
+        for _ in range(rng.choice(sizes)):
+            records.append(random_record(rng, offset))
+            offset += rng.choice((1, 1, 1, 200))
+        time = rng.choice((None, None, 5_000_000))
+        out.append(write_batch(records, base_offset=base, compression=rng.choice(compressions), keeps_offsets=True,
+                               log_append_time_ms=time))  # fmt: skip
+        offset += rng.choice((0, 0, 7))
+    return b"".join(out)
+
+
+def plain(records: Records) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    return [
+        (int(records.offset[row]), int(records.timestamp[row]), records.key(row), records.value(row))
+        for row in range(len(records))
+    ]
+
+
+def one_by_one(data: bytes, start: int = 0, end: int = 2**62) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    found, pos = [], 0
+    while pos + 12 <= len(data):
+        size = 12 + int.from_bytes(data[pos + 8 : pos + 12], "big")
+        if pos + size > len(data):
+            break
+        found += read_records(data, pos)
+        pos += size
+    return [(each.offset, each.timestamp, each.key, each.value) for each in found if start <= each.offset < end]
+
+
+@pytest.mark.parametrize("compressions", [("none",), CODECS])
+@pytest.mark.parametrize(("batches", "sizes"), [(700, (1, 2, 9)), (20, (200, 1)), (1, (1,)), (300, (1, 60))])
+def test_records_as_they_are_read_one_by_one(
+    batches: int, sizes: tuple[int, ...], compressions: tuple[str, ...]
+) -> None:
+    rng = random.Random(batches)
+    logs = [random_log(rng, batches, sizes, compressions) for _ in range(2)]
+    cut = logs[1][: len(logs[1]) - 5]
+    found, next_offsets = read_record_sets([RecordSet(logs[0], 0, 2**62), RecordSet(cut, 0, 2**62)])
+    wanted = [one_by_one(logs[0]), one_by_one(cut)]
+    assert plain(found) == wanted[0] + wanted[1]
+    assert found.set_index.tolist() == [0] * len(wanted[0]) + [1] * len(wanted[1])
+    assert (next_offsets[1] is None) == (not wanted[1])
+    middle = wanted[0][len(wanted[0]) // 2][0]
+    some, _ = read_record_sets([RecordSet(logs[0], middle, middle + 100)])
+    assert plain(some) == one_by_one(logs[0], middle, middle + 100)
+
+
+def test_what_is_behind_the_last_batch_and_empty_batches() -> None:
+    batch = write_batch([Record(b"k", b"v"), Record(b"l", b"w")], base_offset=5)
+    empty = bytearray(write_batch([Record(b"k", b"v")], base_offset=10))
+    assert read_record_sets([RecordSet(b"", 0, 9), RecordSet(batch[:40], 0, 9)])[1] == [None, None]
+    found, next_offsets = read_record_sets([RecordSet(batch + bytes(empty), 0, 2**62)])
+    assert found.offset.tolist() == [5, 6, 10]
+    assert next_offsets == [11]
+
+
+def test_old_message_sets() -> None:
+    import struct
+    import zlib
+
+    def message(offset: int, magic: int, key: bytes, value: bytes) -> bytes:
+        body = struct.pack(">bb", magic, 0) + (struct.pack(">q", 123_456) if magic else b"")
+        body += struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
+        body = struct.pack(">I", zlib.crc32(body)) + body
+        return struct.pack(">qi", offset, len(body)) + body
+
+    data = message(3, 0, b"k", b"v0") + message(4, 1, b"k", b"v1") + write_batch([Record(b"k", b"v2")], base_offset=5)
+    found, next_offsets = read_record_sets([RecordSet(data, 0, 99)])
+    assert [row[0] for row in plain(found)] == [3, 4, 5]
+    assert [row[3] for row in plain(found)] == [b"v0", b"v1", b"v2"]
+    assert found.timestamp.tolist() == [-1, 123_456, -1]
+    assert next_offsets == [6]
+
+
+def transactional(offset: int, producer_id: int, value: bytes) -> bytes:
+    return write_batch(
+        [Record(b"k", value)], base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True
+    )
+
+
+def marker(offset: int, producer_id: int, *, is_commit: bool) -> bytes:
+    record = end_transaction_record(EndTransaction(is_commit, 0), 1)
+    return write_batch(
+        [record], base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True
+    )
+
+
+def test_aborted_transactions_are_not_seen() -> None:
+    log = [
+        transactional(0, 1, b"aborted"),
+        transactional(1, 2, b"committed"),
+        write_batch([Record(b"k", b"outside")], base_offset=2),
+        marker(3, 1, is_commit=False),
+        transactional(4, 1, b"committed later"),
+        marker(5, 2, is_commit=True),
+        marker(6, 1, is_commit=True),
+        transactional(7, 2, b"aborted, marker not fetched yet"),
+    ]
+    aborted = [Aborted(2, 7), Aborted(1, 0)]
+    found, _ = read_record_sets([RecordSet(b"".join(log), 0, 99, aborted)])
+    seen = [value for _, _, _, value in plain(found.where(~found.is_control))]
+    assert seen == [b"committed", b"outside", b"committed later"]
+    assert found.producer_id.tolist() == [2, -1, 1, 1, 2, 1]
+    everything, _ = read_record_sets([RecordSet(b"".join(log), 0, 99)])
+    assert len(everything) == 8
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_a_corrupt_batch_is_named(compression: str) -> None:
+    rng = random.Random(1)
+    good = write_batch([random_record(rng, 0) for _ in range(3)], compression=compression)
+    bad = bytearray(write_batch([random_record(rng, 0) for _ in range(3)], base_offset=3, compression=compression))
+    bad[-1] ^= 0xFF
+    with pytest.raises(CorruptBatch, match="checksum") as caught:
+        read_record_sets([RecordSet(good, 0, 99), RecordSet(good + bytes(bad), 0, 99)])
+    assert (caught.value.index, caught.value.offset) == (1, 3)
+
+
+def test_every_broken_byte_is_found_or_harmless() -> None:
+    """Without the checksum, structure alone must end in CorruptBatch or in records: nothing else, and no hang."""
+    rng = random.Random(3)
+    data = random_log(rng, 3, (3,), ("none", "lz4"))
+    refused = 0
+    for _ in range(2000):
+        broken = bytearray(data)
+        for _ in range(rng.choice((1, 1, 3))):
+            broken[rng.randrange(len(broken))] = rng.randrange(256)
+        try:
+            read_record_sets([RecordSet(bytes(broken), 0, 2**62)], verify=False)
+        except CorruptBatch:
+            refused += 1
+    assert refused > 100

@@ -1,0 +1,196 @@
+"""The page of `groupkeeper pipeline report`: rows in, HTML out."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+import pytest
+
+from groupkeeper.cli.pipeline_report import summary_text
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.history import Steps, lag_at, log_of
+from groupkeeper.pipeline.report.look import SCRIPT, STYLE
+from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
+from groupkeeper.pipeline.report.page import page, verdict
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BEGIN = NOW - timedelta(hours=1)
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">\'&\u202e\x1b[31m'
+
+
+def a_group(group_id: str = "g", **values: object) -> Group:
+    """A group that lags; `values` are other than usual."""
+    usual = Group(
+        "c", group_id, "consumer", "Stable", 2, 3, "lagging", "it moves on", BEGIN, 1_234_567, 3_605_000, 0, NOW, 4
+    )
+    return usual._replace(**values)  # type: ignore[arg-type]
+
+
+def a_report(groups: list[Group], **values: object) -> Report:
+    """A report of those groups in one cluster."""
+    statuses = {status: sum(each.status == status for each in groups) for status in STATUSES}
+    cluster = Cluster("c", len(groups), 2, 3, 1_234_567, 3_605_000, statuses, 98_765, 11, 22, 33, 44, 55)
+    clusters = (cluster,) if groups else ()
+    usual = Report("tables", NOW, BEGIN, NOW, 24, 10, clusters, tuple(groups), (), (), (), (), ())
+    return usual._replace(**values)  # type: ignore[arg-type]
+
+
+class Reader:
+    """What the page holds: it is well-formed XML but for the texts of its style and script."""
+
+    def __init__(self, text: str) -> None:
+        for own in (STYLE, SCRIPT):
+            assert text.count(own) == 1
+            text = text.replace(own, "")
+        self.elements = list(ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>")).iter())
+        rows = [each for each in self.elements if each.tag == "tr"]
+        self.rows = [["".join(cell.itertext()) for cell in row] for row in rows]
+
+    def row(self, *cells: str) -> list[str]:
+        """The row with those cells among its own."""
+        (found,) = [row for row in self.rows if set(cells) <= set(row)]
+        return found
+
+
+def everything(name: str) -> Report:
+    """A report with something everywhere, all of it under this name."""
+    line = LagLine(name, name, ((BEGIN, 5), (BEGIN + timedelta(minutes=30), 70), (NOW, 60)), BEGIN)
+    return a_report(
+        [a_group(name, cluster=name, rule=name, group_type=name)],
+        directory=name,
+        clusters=(Cluster(name, 1, 2, 3, 4, 5, {"lagging": 1}, 6, 7, 8, 9, 1, 1),) * 2,
+        activity=(Activity(name, BEGIN, 1, (600, 0, 30), (0, 2, 0)),),
+        lag_lines=(line,),
+        rewinds=(Rewind(name, name, name, 7, NOW, 5_000, 1_000, 4_000, True),),
+        stale=(Stale(name, name, name, 2, (name, "t"), 45.0, NOW, None),),
+    )
+
+
+@pytest.mark.parametrize("name", [EVIL, '"><svg onload=alert(1)>', "javascript:alert(1)", "\ud800", ""])
+def test_names_are_nothing_but_text(name: str) -> None:
+    text = page(everything(name))
+    text.encode()
+    found = Reader(text)
+    tags = [each.tag for each in found.elements]
+    assert tags.count("script") == 1
+    assert not {"img", "iframe", "object", "link"} & set(tags)
+    attributes = {attribute for each in found.elements for attribute in each.attrib}
+    assert not {each for each in attributes if each.startswith("on") or each in ("src", "style", "srcset")}
+    assert {each.attrib["href"][:1] for each in found.elements if "href" in each.attrib} == {"#"}
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+    assert "\x1b" not in summary_text(everything(name))
+
+
+def test_nothing_runs_but_the_pages_own_script() -> None:
+    text = page(everything("g"))
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.findall(r"https?://", text)
+
+
+def test_what_is_shown_is_what_the_rows_say() -> None:
+    line = LagLine("c", "g", ((BEGIN, 5), (NOW, 1_234_567)), BEGIN)
+    report = a_report(
+        [a_group(), a_group("idle", status="ok", lag=0, lag_ms=0, members=0, rule="nothing to read")],
+        activity=(Activity("c", BEGIN, 1, (600, 0, 30), (0, 2, 0)),),
+        lag_lines=(line,),
+        rewinds=(Rewind("c", "g", "orders", 7, NOW, 5_000, 1_000, 4_000, True),
+                 Rewind("c", "g", "orders", 8, NOW, 1_000, 5_500, -4_500, None)),
+        stale=(Stale("c", "old", "below_log_start", 2, ("orders",), 45.0, None, 321),),
+    )  # fmt: skip
+    text = page(report)
+    found = Reader(text)
+    assert found.row("g", "it moves on")[3:] == [
+        "1,234,567", "1 h", "consumer Stable", "2", "3", "4", "2026-03-01 12:00:00"
+    ]  # fmt: skip
+    assert found.row("idle", "nothing to read")[3:5] == ["0", "0 s"]
+    assert found.row("orders-7")[3:] == ["5,000", "1,000", "4,000 again", "reset: no members"]
+    assert found.row("orders-8")[5:] == ["4,500 skipped", "not known"]
+    assert found.row("old", "321")[1:] == ["records were deleted unread", "orders", "2", "45 d", "—", "321"]
+    for label, value in (("records to read", "1.23 M"), ("oldest waits for", "1 h"), ("offset commits", "98.8 k"),
+                         ("offsets expired", "11"), ("offsets deleted", "22"), ("rebalances", "33"),
+                         ("rewinds and jumps", "44"), ("stale groups", "55")):  # fmt: skip
+        assert f"<dt>{label}</dt><dd>{value}</dd>" in text
+    assert "now 1,234,567 · highest 1,234,567" in text
+    assert text.count("<title>2026-03-01 11:00:00 UTC: 600 commits/min</title>") == 1
+    assert text.count("UTC: 2 rebalances</title>") == 1
+    assert "1 of 2 groups needs attention." in text
+    assert "All times are UTC" in text
+    short = summary_text(report)
+    assert re.search(r"lagging +g +1,234,567 +1 h", short)
+    assert re.search(r"old +below_log_start +2 +45 d +321", short)
+    assert "1 of 2 groups needs attention." in short
+
+
+def test_an_empty_fleet_and_one_without_commits() -> None:
+    empty = a_report([], measured_time=None, since=None, until=None)
+    assert "There are no consumer groups." in page(empty)
+    assert "There are no consumer groups." in summary_text(empty)
+    silent = a_group("silent", status="ok", rule="no committed offsets", partitions=0, lag=None, lag_ms=None,
+                     last_commit_time=None)  # fmt: skip
+    report = a_report([silent])
+    assert verdict(report) == ("good", "The one group is fine.")
+    assert Reader(page(report)).row("silent", "no committed offsets")[3:5] == ["—", "—"]
+    unknown = a_report([a_group(status="unknown", lag=None, lag_ms=None, unknown=3)])
+    assert verdict(unknown) == ("none", "How 1 group is doing is not known.")
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    text = page(a_report([a_group()], missing=("rewinds", "stale")))
+    assert "Not in the directory: rewinds, stale." in text
+    assert "Not known without the table rewinds." in text
+    assert "No offset was moved back" not in text
+
+
+def test_a_partition_that_could_not_be_asked_makes_the_lag_a_least() -> None:
+    assert Reader(page(a_report([a_group(unknown=1)]))).row("≥ 1,234,567")
+
+
+def test_a_thousand_groups_stay_small() -> None:
+    groups = [a_group(f"group-{number:04}-{'x' * 60}") for number in range(1000)]
+    text = page(a_report(groups, stale=(Stale("c", "old", "idle", 2, ("orders",), 45.0, None, None),) * 1000))
+    assert len(text.encode()) < 2_000_000
+    assert "The first 300 of 1,000; all are in the tables." in text
+    assert len(page(a_report([a_group("h" * 30_000)]))) < 40_000
+
+
+def test_colours_only_when_asked_for() -> None:
+    assert "\x1b" not in summary_text(a_report([a_group()]))
+    assert "\x1b[33mlagging\x1b[0m" in summary_text(a_report([a_group()]), is_coloured=True)
+
+
+def test_numbers_in_words() -> None:
+    assert [words.amount(each) for each in (None, 0, 9_999, 12_345, 4_560_000, 7 * 10**9)] == [
+        "—", "0", "9,999", "12.3 k", "4.56 M", "7 G"
+    ]  # fmt: skip
+    assert [words.duration(each) for each in (None, 0, 500, 12_000, 185_000, 7_800_000, 350_000_000)] == [
+        "—", "0 s", "under 1 s", "12 s", "3 min 5 s", "2 h 10 min", "4 d 1 h"
+    ]  # fmt: skip
+
+
+def test_lag_of_the_past() -> None:
+    """A group that reads 10 a second, 100 behind, and stops at 20; the first unread record is from 30, the end is 500
+    at 50. Another group was further at 10.
+    """
+    log = log_of([(50, 500), (30, 201)], [(0, 0), (10, 150), (12, 100), (20, 200)])
+    assert log.known_from == 30
+    committed = Steps([(0, 0), (10, 100), (20, 200)])
+    assert lag_at(-1, [(committed, log)]) == 0
+    assert lag_at(10, [(committed, log)]) == 50
+    assert lag_at(13, [(committed, log)]) == 50
+    assert lag_at(30, [(committed, log)]) == 1
+    assert lag_at(40, [(committed, log)]) == 150
+    assert lag_at(50, [(committed, log)] * 2) == 600
+    assert lag_at(60, [(committed, log)]) == 300
+    removed = Steps([(0, 100), (40, None)])
+    assert lag_at(45, [(removed, log)]) == 0
+
+
+def test_times_that_contradict_each_other_do_not_turn_the_log_back() -> None:
+    log = log_of([(50, 500), (10, 400), (30, 300), (60, 550)], [])
+    assert log.ends == ((30, 300), (50, 500), (60, 550))
+    assert log_of([], [(1, 7)]).end_at(5) == 7

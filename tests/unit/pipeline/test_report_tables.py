@@ -1,0 +1,102 @@
+"""`groupkeeper pipeline report` over tables on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.fleet_tables import EVIL, NOW, fleet, write
+
+from groupkeeper.cli.main import main
+from groupkeeper.pipeline.report.reading import read_report
+
+
+def test_the_report_is_of_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = fleet(20)
+    for name, more in fleet(5, cluster="west").items():
+        rows[name] += more
+    tables = write(tmp_path / "tables", rows)
+    assert main(["pipeline", "report", "--output", str(tables)]) == 0
+    told = capsys.readouterr()
+    assert told.out.endswith(f"\nreport: {tables}/report.html\n")
+    assert "\x1b" not in told.out
+    assert not told.err
+    text = (tables / "report.html").read_text()
+    assert "9 of 25 groups need attention; of 2 nobody knows." in text
+    assert "9 of 25 groups need attention; of 2 nobody knows." in told.out
+    assert EVIL not in text
+    report = read_report(str(tables), hours=24, top=10)
+    east = report.clusters[0]
+    lags = [row["lag"] for row in pq.read_table(tables / "lag").to_pylist() if row["cluster"] == "east"]
+    assert (east.cluster, east.groups, east.lag) == ("east", 20, sum(each or 0 for each in lags))
+    rates = pq.read_table(tables / "rates").to_pylist()
+    commits = [row["offset_commits"] for row in rates if row["cluster"] == "east" and row["group_id"] is None]
+    assert east.commits == sum(commits) == sum(report.activity[0].commits)
+    assert [(each.group_id, each.from_offset, each.to_offset) for each in report.rewinds] == [
+        ("billing-0008", 142_000, 122_000), ("billing-0018", 132_000, 112_000)
+    ]  # fmt: skip
+    assert {(each.group_id, each.reason, each.lost_records) for each in report.stale if each.cluster == "west"} == set()
+
+
+def test_lag_over_time_ends_at_what_was_measured(tmp_path: Path) -> None:
+    report = read_report(str(write(tmp_path / "t", fleet(10))), hours=24, top=3)
+    assert len(report.lag_lines) == 3
+    for line in report.lag_lines:
+        (group,) = [each for each in report.groups if each.group_id == line.group_id]
+        assert line.points[-1] == (NOW, group.lag)
+        assert line.points[0][1] == 0
+        assert line.points[0][0] < line.known_from < NOW
+        waiting = [lag for _, lag in line.points[-12:]]
+        assert waiting == sorted(waiting)
+
+
+def test_only_what_happened_in_the_window(tmp_path: Path) -> None:
+    tables = str(write(tmp_path / "t", fleet(20)))
+    report = read_report(tables, hours=0.75, top=3)
+    assert [each.group_id for each in report.rewinds] == ["billing-0008"]
+    assert sum(report.activity[0].commits) < sum(read_report(tables, hours=24, top=3).activity[0].commits)
+    assert report.since is not None
+    assert (NOW - report.since).total_seconds() == 45 * 60
+
+
+def test_json_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = str(write(tmp_path / "t", fleet(10)))
+    file = tmp_path / "page.html"
+    words = ["pipeline", "report", "--output", tables, "--output-file", str(file), "--output-format", "json"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["report"], found["problems"]) == ("pipeline-report/1", str(file), [])
+    assert found["clusters"][0]["groups"] == len(found["groups"]) == 10
+    assert found["groups"][0]["status"] == "stopped"
+    assert file.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_tables_of_an_older_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    without = ["lag", "status", "rewinds", "stale", "log_offsets"]
+    tables = write(tmp_path / "t", fleet(10), without=without)
+    assert main(["pipeline", "report", "--output", str(tables)]) == 0
+    assert "not in the directory: lag, status, rewinds, stale, log_offsets" in capsys.readouterr().out
+    assert "Not known without the table lag." in (tables / "report.html").read_text()
+
+
+def test_an_empty_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = write(tmp_path / "t", {})
+    assert main(["pipeline", "report", "--output", str(tables)]) == 0
+    assert "There are no consumer groups." in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "report", "--output", str(tmp_path)]) == 1
+    assert f"error: {tmp_path} has no tables: " in capsys.readouterr().err
+    tables = write(tmp_path / "t", fleet(3))
+    words = ["pipeline", "report", "--output", str(tables), "--output-file", str(tmp_path / "away" / "page.html")]
+    assert main(words) == 1
+    assert "error: cannot write " in capsys.readouterr().err
+    (tables / "status" / "part-0.parquet").write_bytes(b"not parquet")
+    assert main(["pipeline", "report", "--output", str(tables)]) == 1
+    assert "cannot be read: " in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", "report", "--output", "hdfs://nowhere/tables"])
+    assert ended.value.code == 2
