@@ -114,7 +114,7 @@ class Terminal:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=COMMAND_WITHIN_S,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={"GROUPKEEPER_JOURNAL": "off", **os.environ, "PYTHONUNBUFFERED": "1"},
             check=False,
         )
         say("\n".join(line.rstrip() for line in ended.stdout.strip("\n").splitlines()))

@@ -4,7 +4,9 @@ import time
 from datetime import UTC, datetime
 
 from groupkeeper.demo import traffic
+from groupkeeper.demo.queue import work_off_a_queue
 from groupkeeper.demo.stage import Terminal, TourFailed, emphasised, running_broker, say
+from groupkeeper.demo.tables import make_tables
 
 __all__ = ["TourFailed", "run"]
 
@@ -41,6 +43,8 @@ def run() -> None:
             look_around(terminal)
             rewind(terminal, sent)
             forget_a_topic(terminal)
+            work_off_a_queue(terminal)
+        make_tables(address)
     say(NEXT)
     say(f"\n{terminal.steps} commands, {time.monotonic() - started:.0f} s in all; the broker and its files are gone.")
 
