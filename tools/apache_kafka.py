@@ -50,6 +50,10 @@ TOOLS = {
 # Cheap to start rather than quick when warm: every tool call is a JVM of its own.
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 
+# What Apache's own scripts (kafka-run-class.sh) start Java with: for measuring.
+OFFICIAL_JVM = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+                "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15", "-Djava.awt.headless=true")  # fmt: skip
+
 
 class ApacheKafkaUnavailable(RuntimeError):
     """Java, Maven, the jars, or the broker could not be had; the message says which and why."""
@@ -139,7 +143,9 @@ def fetch(version: str = VERSION) -> Path:
     return jars
 
 
-def java_command(main_class: str, *args: str, version: str = VERSION, heap: str = "512m") -> list[str]:
+def java_command(
+    main_class: str, *args: str, version: str = VERSION, heap: str = "512m", jvm: Sequence[str] = JVM
+) -> list[str]:
     """The command line of a main class of that version's jars."""
     jars = fetch(version)
     logging = f"-Dlog4j2.configurationFile={cache_folder(version) / 'log4j2.properties'}"
@@ -147,15 +153,17 @@ def java_command(main_class: str, *args: str, version: str = VERSION, heap: str 
         old = cache_folder(version) / "log4j.properties"
         old.write_text(LOGGING_1)
         logging = f"-Dlog4j.configuration={old.as_uri()}"
-    return ["java", f"-Xmx{heap}", *JVM, "-cp", f"{jars}/*", logging, main_class, *args]
+    return ["java", f"-Xmx{heap}", *jvm, "-cp", f"{jars}/*", logging, main_class, *args]
 
 
-def tool_command(name: str, *args: str, version: str = VERSION) -> list[str]:
+def tool_command(
+    name: str, *args: str, version: str = VERSION, heap: str = "512m", jvm: Sequence[str] = JVM
+) -> list[str]:
     """The command line of an official tool, named as in TOOLS (`kafka-` may stand in front)."""
     main_class = TOOLS[name.removeprefix("kafka-")]
     if name == "dump-log" and _release(version) < (4, 2):
         main_class = "kafka.tools.DumpLogSegments"
-    return java_command(main_class, *args, version=version)
+    return java_command(main_class, *args, version=version, heap=heap, jvm=jvm)
 
 
 def run_tool(
@@ -200,8 +208,8 @@ class ApacheKafka:
 
     `directory` None means a temporary one that `stop` removes. `properties` go over the defaults below. `listeners` are
     further ones, the security protocol by the name; `address` has their addresses. `format_options` go to the storage
-    tool: `--add-scram`, `--feature`. After `kill` or `stop(keep=True)` the same object can be started again on the same
-    directory and port.
+    tool: `--add-scram`, `--feature`. `jvm` are options of the broker's Java. After `kill` or `stop(keep=True)` the same
+    object can be started again on the same directory and port.
     """
 
     def __init__(
@@ -213,11 +221,13 @@ class ApacheKafka:
         directory: Path | None = None,
         listeners: Mapping[str, str] | None = None,
         format_options: Sequence[str] = (),
+        jvm: Sequence[str] = JVM,
     ) -> None:
         self.version = version
         self._protocols = dict(listeners or {})
         self._ports = {name: free_port() for name in self._protocols}
         self._format_options = format_options
+        self._jvm = jvm
         self._zookeeper: subprocess.Popen[bytes] | None = None
         self.port = port or free_port()
         self._controller_port = free_port()
@@ -229,6 +239,12 @@ class ApacheKafka:
     @property
     def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The broker's process, while it runs."""
+        assert self._child is not None
+        return self._child.pid
 
     def address(self, listener: str) -> str:
         """Where one of the further `listeners` is: host:port."""
@@ -294,7 +310,7 @@ class ApacheKafka:
             self._format(config)
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                java_command("kafka.Kafka", str(config), version=self.version, heap="1g"),
+                java_command("kafka.Kafka", str(config), version=self.version, heap="1g", jvm=self._jvm),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -1,8 +1,7 @@
 """Conformance: the project's own tests with real clients and Apache's tools, and the public kit where it is present.
 
-    make conformance                                    everything that concerns what is built so far
+    make conformance                                    everything
     make conformance CONFORMANCE_ARGS=--quick           a subset of less than 25 minutes, mostly 10 (what .ci/run does)
-    make conformance CONFORMANCE_ARGS=--later           also the cases of parts that are not built yet, reported apart
     make conformance CONFORMANCE_ARGS='--only "cli*"'   some of the groups named in the summary
 
 The kit is looked for in $CONFORMANCE_KIT (default ../shared/conformance). It and Apache's tools need Java and Maven;
@@ -41,15 +40,18 @@ TESTS = (
     "JoinGroupRequestTest", "SyncGroupRequestTest", "ListGroupsRequestTest", "OffsetFetchRequestTest",
     "OffsetCommitRequestTest", "GetOffsetShellTest", "DescribeConsumerGroupTest", "DeleteConsumerGroupsTest",
     "PlaintextConsumerCommitTest", "TxnOffsetCommitRequestTest", "ConsumerGroupDescribeRequestTest",
-    "ConsumerGroupHeartbeatRequestTest",
+    "ConsumerGroupHeartbeatRequestTest", "ShareGroupHeartbeatRequestTest",
 )  # fmt: skip
 # The classes whose every test is quick: the subset of --quick.
 QUICK_TESTS = TESTS[:6]
-LATER_TESTS = ("ShareGroupHeartbeatRequestTest",)
+RECORDED_WITH = {
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 2,
+}
+"""Settings of the broker that the kit recorded on; the partitions of internal topics stand in an output."""
 
-# --- The command lines. Their cases of kafka-consumer-groups are named cg-*.
-# Scenarios whose cluster has share or streams groups: on real Kafka only, until our broker has them.
-NEEDS_SHARE_GROUPS = {"many-groups"}
+# --- The command lines. Their cases are named cg-* (kafka-consumer-groups), sg-* (kafka-share-groups) …
 # Brokers of their own (SASL, ACLs, two nodes, expiration), which the kit starts from real Kafka only.
 OTHER_PROFILES = {"secure", "leaderless", "expired-offsets"}
 
@@ -59,7 +61,6 @@ class Group:
     """The results of one group of cases: case → passed, failed or skipped."""
 
     name: str
-    is_later: bool = False
     verdicts: dict[str, str] = field(default_factory=dict)
     note: str = ""
 
@@ -74,14 +75,13 @@ class Run:
     out: Path
     kit: Path | None
     is_quick: bool
-    with_later: bool
     is_literal: bool
     only: Sequence[str]
     deadline: float
     groups: dict[str, Group] = field(default_factory=dict)
 
-    def group(self, name: str, *, is_later: bool = False) -> Group:
-        return self.groups.setdefault(name, Group(name, is_later))
+    def group(self, name: str) -> Group:
+        return self.groups.setdefault(name, Group(name))
 
     def wants(self, name: str) -> bool:
         return not self.only or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.only)
@@ -169,44 +169,43 @@ def pytest_verdicts(run: Run, command: Sequence[str], label: str) -> dict[tuple[
 
 def kafka_tests(run: Run, kit: Path) -> None:
     """The kit's kafka-tests: classes of Apache Kafka's test jars, each test with a broker process of ours."""
-    wanted = [(c, False) for c in (QUICK_TESTS if run.is_quick else TESTS)]
-    wanted += [(c, True) for c in LATER_TESTS] if run.with_later else []
-    wanted = [(c, later) for c, later in wanted if run.wants(f"kafka-tests: {c}")]
+    wanted = [c for c in (QUICK_TESTS if run.is_quick else TESTS) if run.wants(f"kafka-tests: {c}")]
     if not wanted:
         return
     broker = f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --config {{config}}"
-    for name, is_later in wanted:
+    for name in wanted:
         say(f"Apache Kafka's {name} on our broker")
         out = run.out / "kafka-tests" / name
         command = [str(kit / "kafka-tests" / "run-kafka-tests"), "--broker-cmd", broker, "--out", str(out), name]
         out.mkdir(parents=True, exist_ok=True)
         (out / "results.txt").unlink(missing_ok=True)
         status = stream(run, command, out / "run.log", lambda line: None)
-        take_kafka_results(run, name, out, is_later)
+        take_kafka_results(run, name, out)
         if status is None or not (out / "results.txt").exists():
-            run.group(f"kafka-tests: {name}", is_later=is_later).verdicts[name] = "failed"
+            run.group(f"kafka-tests: {name}").verdicts[name] = "failed"
             say(f"{name} did not finish")
 
 
-def take_kafka_results(run: Run, name: str, out: Path, is_later: bool) -> None:
+def take_kafka_results(run: Run, name: str, out: Path) -> None:
     if not (out / "results.txt").exists():
         return
     for line in (out / "results.txt").read_text().splitlines():
         found = re.match(r"(PASS|FAIL|ABORT) (\S+#\S+)", line)
         if not found:
             continue
-        group = run.group(f"kafka-tests: {name}", is_later=is_later)
+        group = run.group(f"kafka-tests: {name}")
         case = found[2].rpartition(".")[2]
         group.verdicts[case] = {"PASS": "passed", "FAIL": "failed", "ABORT": "skipped"}[found[1]]
         if found[1] == "FAIL":
-            print(f"FAILED {case}{'  (later)' if group.is_later else ''}", flush=True)
+            print(f"FAILED {case}", flush=True)
 
 
 # --------------------------------------------------------------------------------------------- command lines
 
 
-# The kit says that the text of help is not compared, but its pattern for the first line of help misses the blanks that
-# the official tool pads it with. This starts it with the pattern that does what it says; --literal leaves it as it is.
+# The kit says that the text of help is not compared, but its pattern for the first line of help misses the blanks
+# that the official tools pad it with, and its form where options are required. This starts it with the pattern that
+# does what it says; --literal leaves it as it is.
 HELP_IS_NOT_COMPARED = """
 import re, runpy, sys
 sys.dont_write_bytecode = True
@@ -214,17 +213,18 @@ script = sys.argv.pop(1)
 sys.argv[0] = script
 sys.path.insert(0, script.rpartition("/")[0])
 from harness import compare
-compare._HELP = re.compile(compare._HELP.pattern.removesuffix("$") + r"\\s*$")
+pattern = compare._HELP.pattern.replace("Option", r"Option(?: \\(\\* = required\\))?", 1)
+compare._HELP = re.compile(pattern.removesuffix("$") + r"\\s*$")
 runpy.run_path(script, run_name="__main__")
 """
 
 
 def cli_cases(kit: Path) -> Iterator[tuple[str, str]]:
-    """(scenario, case) of kafka-consumer-groups."""
+    """(scenario, case) of the tools that this package has."""
     listing = subprocess.run([str(kit / "cli" / "cli-diff"), "--list"], capture_output=True, text=True, check=True)
     for line in listing.stdout.splitlines():
         name, tool = line.split("\t")[:2]
-        if tool == "consumer-groups":
+        if (BIN / f"kafka-{tool}").exists():
             scenario, _, case = name.partition("#")
             yield scenario, case
 
@@ -234,13 +234,12 @@ def cli_differences(run: Run, kit: Path, where: str) -> None:
     title = f"cli on {where}"
     if not run.wants(title):
         return
-    cases: dict[str, bool] = {}
-    for scenario, case in cli_cases(kit):
-        is_later = where == "ours" and scenario in NEEDS_SHARE_GROUPS
-        if run.is_quick and where == "Kafka" and scenario not in NEEDS_SHARE_GROUPS | OTHER_PROFILES:
-            continue  # the recordings are from Kafka, and our broker was asked the same
-        if run.with_later or not is_later:
-            cases[f"{scenario}#{case}"] = is_later
+    # The recordings are from Kafka, and ours is asked the same: the quick subset asks Kafka only what ours cannot be.
+    cases = [
+        f"{scenario}#{case}"
+        for scenario, case in cli_cases(kit)
+        if where == "ours" or not run.is_quick or scenario in OTHER_PROFILES
+    ]
     out = run.out / f"cli-{where}"
     out.mkdir(parents=True, exist_ok=True)
     (out / "cases.txt").write_text("".join(f"{c}\n" for c in cases))
@@ -249,7 +248,9 @@ def cli_differences(run: Run, kit: Path, where: str) -> None:
     command += ["--against-goldens", str(kit / "cli" / "goldens"), "--out", str(out),
                "--cases", str(out / "cases.txt"), "--ours", f"{shlex.quote(str(BIN))}/kafka-{{tool}}"]  # fmt: skip
     if where == "ours":
-        command += ["--broker-cmd", f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --port {{port}} --data {{data}}"]
+        properties = " ".join(f"--property {name}={value}" for name, value in RECORDED_WITH.items())
+        broker = f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --port {{port}} --data {{data}} {properties}"
+        command += ["--broker-cmd", broker]
     say(
         f"{len(cases)} command lines on {'our broker' if where == 'ours' else 'real Kafka'}, compared with the official"
     )
@@ -265,10 +266,9 @@ def cli_differences(run: Run, kit: Path, where: str) -> None:
             print(f"FAILED {title}: {line}", flush=True)
 
     stream(run, command, out / "run.log", take)
-    for case, is_later in cases.items():
+    for case in cases:
         # A case without a line belongs to a scenario that could not be set up (ERROR above) or that time ran out for.
-        group = run.group(title + (" (share groups)" if is_later else ""), is_later=is_later)
-        group.verdicts[case] = found.get(case, "failed")
+        run.group(title).verdicts[case] = found.get(case, "failed")
 
 
 # --------------------------------------------------------------------------------------------------- summary
@@ -284,12 +284,8 @@ def summarise(run: Run) -> int:
         return sum(g.count("passed") for g in groups), sum(g.count("failed") for g in groups)
 
     print()
-    later = [g for g in run.groups.values() if g.is_later]
-    if later:
-        print("Parts that are not built yet (not counted below):")
-        table(later)
     print("Conformance by group:")
-    passed, failed = table([g for g in run.groups.values() if not g.is_later])
+    passed, failed = table(list(run.groups.values()))
     print(f"{passed} passed, {failed} failed", flush=True)
     return 1 if failed or not passed else 0
 
@@ -301,16 +297,16 @@ def find_kit() -> Path | None:
 
 
 def main(argv: Sequence[str]) -> int:
+    os.environ.setdefault("GROUPKEEPER_JOURNAL", "off")  # what is tried here is nothing to come back to
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", "--bounded", action="store_true", help=f"a subset, within {QUICK_SECONDS} s")
-    parser.add_argument("--later", action="store_true", help="also what is not built yet, reported apart")
     parser.add_argument("--literal", action="store_true", help="the kit's own comparison, text of help included")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="groups, * allowed; repeatable")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "conformance")
     args = parser.parse_args(argv)
     seconds = QUICK_SECONDS if args.quick else FULL_SECONDS
     kit = find_kit()
-    run = Run(args.out.resolve(), kit, args.quick, args.later, args.literal, args.only, time.monotonic() + seconds)
+    run = Run(args.out.resolve(), kit, args.quick, args.literal, args.only, time.monotonic() + seconds)
     run.out.mkdir(parents=True, exist_ok=True)
     own_tests(run)
     reason = why_unavailable()

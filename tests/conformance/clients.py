@@ -60,7 +60,9 @@ class ProducerOptions:
 
 @dataclass(frozen=True)
 class ConsumerOptions:
-    """group None: no group, partitions by assign only; instance_id: a static member."""
+    """group None: no group, partitions by assign only; instance_id: a static member; extra: properties of the library;
+    None takes one away.
+    """
 
     group: str | None = None
     strategy: str = "range"
@@ -152,7 +154,8 @@ class ConfluentConsumer:
         if options.instance_id is not None:
             settings["group.instance.id"] = options.instance_id
         self._has_group = options.group is not None
-        self._c = confluent_kafka.Consumer(settings | dict(options.extra))
+        given = settings | dict(options.extra)
+        self._c = confluent_kafka.Consumer({name: value for name, value in given.items() if value is not None})
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._c.subscribe(list(topics))

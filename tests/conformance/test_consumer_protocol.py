@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
-from tests.conformance.brokers import RunningBroker
+from tests.conformance.brokers import RunningBroker, wait_for
+from tests.conformance.clients import CLIENTS, Client, ConsumerOptions, Sent
+from tests.conformance.member import Member
 
 pytestmark = pytest.mark.conformance
 PARTITIONS = 6
@@ -78,3 +81,76 @@ def test_members_of_the_new_protocol_alone(broker: RunningBroker, admin: AdminCl
         members = [stack.enter_context(consumer(broker, topic, "consumer")) for _ in range(3)]
         share(members)
     assert group_type(admin, topic) == "CONSUMER"
+
+
+NEW_PROTOCOL: dict[str, Any] = {
+    "group.protocol": "consumer",
+    "session.timeout.ms": None,
+    "heartbeat.interval.ms": None,
+    "partition.assignment.strategy": None,
+}
+
+
+class Flow:
+    """Records to a topic, and the members that read them; every record has a value of its own."""
+
+    def __init__(self, broker: RunningBroker, topic: str) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._sent = 0
+        self.members: list[Member] = []
+
+    def member(self, client: Client, **extra: object) -> Member:
+        """A member of the group named like the topic, not yet among `members`."""
+        options = ConsumerOptions(group=self._topic, extra=extra)
+        return Member(client, self._broker.bootstrap_servers, options, [self._topic])
+
+    def share(self) -> None:
+        """Waits until the members own all partitions, each of them once, and nobody has none."""
+
+        def is_shared() -> bool:
+            owned = [partition.partition for member in self.members for partition in member.assignment]
+            return sorted(owned) == list(range(PARTITIONS)) and all(member.assignment for member in self.members)
+
+        wait_for(is_shared, "the assignment", 60)
+
+    def send_and_commit(self) -> None:
+        """Each record of another batch is read once and by one member; nothing else is. Then all is committed."""
+        before = {member: len(member.records) for member in self.members}
+        values = [b"%d" % (self._sent + index) for index in range(10 * PARTITIONS)]
+        self._sent += len(values)
+        records = [Sent(value, partition=index % PARTITIONS) for index, value in enumerate(values)]
+        CLIENTS["confluent"].produce(self._broker.bootstrap_servers, self._topic, records)
+
+        def read() -> list[bytes | None]:
+            return [one.value for member in self.members for one in member.records[before[member] :]]
+
+        wait_for(lambda: len(read()) >= len(values), "the records", 60)
+        for member in self.members:
+            member.ask(lambda each: each.commit())
+        assert sorted(read(), key=str) == sorted(values, key=str)
+
+
+@pytest.mark.timeout(240)
+def test_members_of_all_libraries_migrate_without_losing_or_repeating(
+    broker: RunningBroker, admin: AdminClient, topic: str
+) -> None:
+    # GM-03, GM-04, GM-07, GO-06
+    flow = Flow(broker, topic)
+    with ExitStack() as stack:
+        for name in sorted(CLIENTS):
+            flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
+        flow.share()
+        flow.send_and_commit()
+        with flow.member(CLIENTS["confluent"], **NEW_PROTOCOL) as new:
+            flow.members.append(new)
+            flow.share()
+            assert group_type(admin, topic) == "CONSUMER"
+            flow.send_and_commit()
+            flow.members.remove(new)
+            new.stop()
+        flow.share()
+        assert group_type(admin, topic) == "CLASSIC"
+        flow.send_and_commit()
+        for member in flow.members:
+            member.stop()

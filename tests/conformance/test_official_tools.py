@@ -199,3 +199,19 @@ def test_a_java_member_shares_with_others(tool: Tool, broker: RunningBroker, adm
             java.kill()
             java.communicate()
         member.stop()
+
+
+def test_configs_of_groups(broker: RunningBroker, tool: Tool, topic: str) -> None:
+    entity = ("--entity-type", "groups", "--entity-name", topic)
+    given = "consumer.heartbeat.interval.ms=6000,share.auto.offset.reset=earliest"
+    assert (
+        tool("configs", "--alter", *entity, "--add-config", given) == f"Completed updating config for group {topic}.\n"
+    )
+    described = rows(tool("configs", "--describe", *entity))
+    assert sorted(row[0] for row in described[1:]) == given.split(",")
+    assert f"Dynamic configs for group {topic} are:" in tool("configs", "--describe", "--entity-type", "groups")
+    refused = tool("configs", "--alter", *entity, "--add-config", "consumer.heartbeat.interval.ms=1", status=1)
+    assert "must be greater than or equal to group.consumer.min.heartbeat.interval.ms" in refused
+    tool("configs", "--alter", *entity, "--delete-config", "consumer.heartbeat.interval.ms,share.auto.offset.reset")
+    gone = tool("configs", "--describe", *entity)  # GF-02
+    assert gone == f"The group '{topic}' doesn't exist and doesn't have dynamic config.\n"

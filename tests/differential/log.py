@@ -34,7 +34,7 @@ class LogTail:
         while True:
             before = list(self._offsets)
             for index in range(PARTITIONS):
-                lines += [line for line in self._read(index) if line[0].key.group in groups]  # type: ignore[union-attr]
+                lines += [line for line in self._read(index) if _group_of(line) in groups]
             has_moved = before != self._offsets
             if not has_moved and (len(lines) >= at_least or time.monotonic() > deadline):
                 return lines
@@ -58,3 +58,9 @@ class LogTail:
                 lines.append((decoded, version))
             self._offsets[index] = max(self._offsets[index], header.next_offset)
         return lines
+
+
+def _group_of(line: Line) -> str:
+    """Keys of the classic protocol call it otherwise."""
+    key = line[0].key
+    return str(getattr(key, "group", "") or getattr(key, "group_id", ""))
