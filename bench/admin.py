@@ -16,14 +16,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench._filling import PARTITIONS, TOPIC, fill
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
+from groupkeeper.client.admin.types import OffsetSpec, TopicPartition
 
 GROUPS = 10_000
-PARTITIONS = 8
 ROUNDS = 5
-TOPIC = "bench-admin"
-COMMITS_AT_A_TIME = 64
 
 
 @contextmanager
@@ -45,19 +43,6 @@ def bootstrap_servers() -> Iterator[str]:
                 broker.terminate()
 
 
-async def fill(admin: Admin) -> None:
-    await admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
-    offsets = {TopicPartition(TOPIC, index): OffsetAndMetadata(index) for index in range(PARTITIONS)}
-    known = (await admin.list_groups()).all()
-    missing = iter([f"bench-group-{index:05}" for index in range(GROUPS) if f"bench-group-{index:05}" not in known])
-
-    async def commit() -> None:
-        for group_id in missing:
-            (await admin.alter_consumer_group_offsets(group_id, offsets, timeout_ms=60_000)).all()
-
-    await asyncio.gather(*(commit() for _ in range(COMMITS_AT_A_TIME)))
-
-
 async def measure(name: str, call: Callable[[], Awaitable[object]]) -> None:
     runs = []
     for _ in range(ROUNDS):
@@ -71,9 +56,8 @@ async def measure(name: str, call: Callable[[], Awaitable[object]]) -> None:
 
 async def run(servers: str) -> None:
     async with Admin(servers) as admin:
-        started = time.perf_counter()
-        await fill(admin)
-        print(f"{GROUPS} groups × {PARTITIONS} offsets committed in {time.perf_counter() - started:.1f} s")
+        took_s = await fill(servers, GROUPS)
+        print(f"{GROUPS} groups × {PARTITIONS} offsets committed in {took_s:.1f} s")
         groups = [group_id for group_id in (await admin.list_groups()).all() if group_id.startswith("bench-group-")]
         latest = {TopicPartition(TOPIC, index): OffsetSpec.latest() for index in range(PARTITIONS)}
 

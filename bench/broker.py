@@ -1,6 +1,7 @@
-"""The broker: records through confluent-kafka, and pipelined requests through its sockets, with the CPU time it takes.
+"""The broker beside Apache Kafka 4.3.1: starting, records, pipelined requests, and how long commits take.
 
-With BENCH_BOOTSTRAP_SERVERS (an Apache Kafka, say) the same clients measure that cluster in the same run.
+The same clients measure both in the same run, where `tools/apache_kafka.py` can start the other. CPU time is the
+broker's. Apache's runs with 1 GB of heap and the other settings of its own start script.
 """
 
 import asyncio
@@ -14,7 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools.apache_kafka import OFFICIAL_JVM, ApacheKafka, ApacheKafkaUnavailable
+
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -34,6 +38,9 @@ REQUESTS = 20_000
 AT_A_TIME = 200
 TOPIC = "bench-broker"
 GROUP = "bench-broker"
+CLIENTS = 50
+COMMITS_OF_EACH = 200
+PATIENCE_S = 60.0
 
 
 @contextmanager
@@ -60,6 +67,15 @@ def used_cpu_s(pid: int | None) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def used_memory_mb(pid: int) -> float:
+    """Resident memory; 0 where the system has no /proc."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
 
 def measure_records(name: str, address: str, pid: int | None) -> None:
@@ -109,46 +125,106 @@ class Wire:
         return decode_response(response_class(message.API_KEY), await self.receive(), version)[1]
 
 
-async def measure_requests(address: str, pid: int) -> None:
+async def connected(address: str) -> Wire:
     host, port = address.rsplit(":", 1)
-    wire = Wire(*await asyncio.open_connection(host, int(port)))
-    await wire.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 4)
+    return Wire(*await asyncio.open_connection(host, int(port)))
+
+
+async def joined(address: str, group_id: str) -> tuple[Wire, int, str]:
+    """A connection, the generation and the id of the only member of a group."""
+    wire = await connected(address)
+    await wire.call(CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)], 30_000), 7)
     await wire.call(MetadataRequest([MetadataRequestTopic(name=TOPIC)]), 12)
-    join = JoinGroupRequest(GROUP, 60_000, 60_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")])
-    joined = await wire.call(join, 3)
-    assert isinstance(joined, JoinGroupResponse)
-    generation, member = joined.generation_id, joined.member_id
-    await wire.call(
-        SyncGroupRequest(GROUP, generation, member, None, None, None, [SyncGroupRequestAssignment(member)]), 3
-    )
+    join = JoinGroupRequest(group_id, 60_000, 60_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")])
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        await wire.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 4)
+        answer = await wire.call(join, 3)
+        assert isinstance(answer, JoinGroupResponse)
+        if answer.error_code == 0:
+            generation, member = answer.generation_id, answer.member_id
+            assignments = [SyncGroupRequestAssignment(member)]
+            await wire.call(SyncGroupRequest(group_id, generation, member, None, None, None, assignments), 3)
+            return wire, generation, member
+        await asyncio.sleep(0.1)  # the coordinator is being made
+    raise SystemExit(f"{address}: no coordinator in time")
+
+
+def commit_of(group_id: str, generation: int, member: str) -> OffsetCommitRequest:
     part = OffsetCommitRequestPartition(0, 5, -1, "")
-    commit = OffsetCommitRequest(
-        GROUP, generation, member, None, -1, [OffsetCommitRequestTopic(name=TOPIC, partitions=[part])]
-    )
-    for name, message, version in (
+    topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[part])]
+    return OffsetCommitRequest(group_id, generation, member, None, -1, topics)
+
+
+async def measure_requests(name: str, address: str, pid: int) -> None:
+    wire, generation, member = await joined(address, GROUP)
+    for title, message, version in (
         ("Metadata", MetadataRequest([]), 12),
         ("Heartbeat", HeartbeatRequest(GROUP, generation, member), 4),
-        ("OffsetCommit", commit, 8),
+        ("OffsetCommit", commit_of(GROUP, generation, member), 8),
     ):
         frame = encode_request(1, "bench", message, version)
-        cpu, started = used_cpu_s(pid), time.perf_counter()
-        for _ in range(REQUESTS // AT_A_TIME):
-            wire.writer.write(frame * AT_A_TIME)
-            for _ in range(AT_A_TIME):
-                await wire.receive()
-        elapsed, cpu = time.perf_counter() - started, used_cpu_s(pid) - cpu
-        each = cpu / REQUESTS * 1e6
-        print(f"{name:12} {REQUESTS / elapsed:8.0f}/s on one connection, {each:5.1f} µs of the broker's CPU each")
+        best = (float("inf"), float("inf"))
+        for _ in range(3):  # the first warms a virtual machine up
+            cpu, started = used_cpu_s(pid), time.perf_counter()
+            for _ in range(REQUESTS // AT_A_TIME):
+                wire.writer.write(frame * AT_A_TIME)
+                for _ in range(AT_A_TIME):
+                    await wire.receive()
+            best = min(best, (used_cpu_s(pid) - cpu, time.perf_counter() - started))
+        cpu, elapsed = best
+        print(
+            f"{name:12} {title:12} {REQUESTS / elapsed:8.0f}/s on one connection, {cpu / REQUESTS * 1e6:5.1f} µs of "
+            f"its CPU each: {REQUESTS / cpu:.0f}/s on one core",
+            flush=True,
+        )
     wire.writer.close()
 
 
+async def measure_latency(name: str, address: str) -> None:
+    """Commits of many clients at the same time, each of which waits for its answer."""
+    members = [await joined(address, f"{GROUP}-{index}") for index in range(CLIENTS)]
+    times: list[float] = []
+
+    async def work(index: int) -> None:
+        wire, generation, member = members[index]
+        frame = encode_request(1, "bench", commit_of(f"{GROUP}-{index}", generation, member), 8)
+        for _ in range(COMMITS_OF_EACH):
+            started = time.perf_counter()
+            wire.writer.write(frame)
+            await wire.receive()
+            times.append(time.perf_counter() - started)
+
+    await asyncio.gather(*map(work, range(CLIENTS)))  # warms up
+    times.clear()
+    await asyncio.gather(*map(work, range(CLIENTS)))
+    times.sort()
+    middle, most = (times[int(len(times) * share)] * 1000 for share in (0.5, 0.99))
+    print(f"{name:12} commits of {CLIENTS} clients: half within {middle:.1f} ms, 99 % within {most:.1f} ms", flush=True)
+    for wire, _, _ in members:
+        wire.writer.close()
+
+
+def measure(name: str, address: str, pid: int) -> None:
+    measure_records(name, address, pid)
+    asyncio.run(measure_requests(name, address, pid))
+    asyncio.run(measure_latency(name, address))
+
+
 def main() -> None:
+    started = time.perf_counter()
     with running_broker() as (address, pid):
-        measure_records("groupkeeper", address, pid)
-        asyncio.run(measure_requests(address, pid))
-    other = os.environ.get("BENCH_BOOTSTRAP_SERVERS")
-    if other:
-        measure_records("the other", other, None)
+        print(f"groupkeeper  ready after {time.perf_counter() - started:.2f} s, {used_memory_mb(pid):.0f} MB then")
+        measure("groupkeeper", address, pid)
+    try:
+        with ApacheKafka(jvm=OFFICIAL_JVM) as other:
+            other.stop(keep=True)
+            started = time.perf_counter()
+            other.start()  # a second time: the directory is formatted already
+            print(f"Apache Kafka ready after {time.perf_counter() - started:.2f} s, {used_memory_mb(other.pid):.0f} MB")
+            measure("Apache Kafka", other.bootstrap_servers, other.pid)
+    except ApacheKafkaUnavailable as unavailable:
+        print(f"without Apache Kafka: {unavailable}")
 
 
 if __name__ == "__main__":

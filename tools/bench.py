@@ -10,6 +10,9 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 
 
+sys.path.insert(0, str(BENCH.parent))  # benchmarks take from one another, and from the tools
+
+
 def run(path: Path) -> None:
     spec = importlib.util.spec_from_file_location(f"bench_{path.stem}", path)
     assert spec is not None, path

@@ -1,0 +1,152 @@
+"""The data pipeline: fetching and decoding outside Spark, and the same inside a warm session, in CPU seconds.
+
+Sizes by the environment: PIPELINE_COMMITS (default 2000000), PIPELINE_ROUNDS (4). The offsets topic is served by the
+embedded broker in a process of its own: 8 partitions, 2,000 keys, batches of 10 commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from groupkeeper.broker import Broker
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.offsets_topic import Entry, encode_record
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+PARTITIONS = 8
+GROUPS = 200
+PER_BATCH = 10
+
+
+async def serve(commits: int, directory: str) -> None:
+    properties = {"log.cleaner.enable": "false", "offsets.topic.num.partitions": str(PARTITIONS)}
+    async with Broker(directory=directory, properties=properties) as broker:
+        broker.groups.ensure_topic()
+        topic = broker.topics.get("__consumer_offsets")
+        assert topic is not None
+        rng = random.Random(1)
+        for number in range(commits // PER_BATCH):
+            group_id = f"group-{rng.randrange(GROUPS):05d}"
+            log = topic.partitions[hash_of(group_id)]
+            now_ms = 1_700_000_000_000 + number
+            entries = [
+                Entry(OffsetCommitKey(group_id, "orders-topic", each), OffsetCommitValue(number, 3, "", now_ms))
+                for each in range(PER_BATCH)
+            ]
+            log.append(write_batch([Record(*encode_record(entry), (), now_ms) for entry in entries]), now_ms)
+        print(broker.bootstrap_servers, flush=True)
+        await asyncio.Event().wait()
+
+
+def hash_of(group_id: str) -> int:
+    return int(group_id[-5:]) % PARTITIONS
+
+
+def cpu_s() -> float:
+    """CPU seconds of this process and all its descendants that live."""
+    ticks: dict[int, tuple[int, int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            ticks[int(entry.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    family = {os.getpid()}
+    while more := {pid for pid, (parent, _) in ticks.items() if parent in family} - family:
+        family |= more
+    return sum(ticks[pid][1] for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(what: str, commits: int, work: Callable[[], object]) -> float:
+    """CPU seconds of the best of some rounds, the first one not counted: it warms up."""
+    best = float("inf")
+    for round_number in range(1 + int(os.environ.get("PIPELINE_ROUNDS", "4"))):
+        before = cpu_s()
+        work()
+        if round_number:
+            best = min(best, cpu_s() - before)
+    print(f"{what}: {best:.2f} s CPU, {commits / best / 1e6:.2f} M records/s per core", flush=True)
+    return best
+
+
+def run(servers: str, commits: int) -> None:
+    from groupkeeper.pipeline.options import parse_options
+    from groupkeeper.pipeline.planning import plan_or_raise
+    from groupkeeper.pipeline.scanning import scan
+    from groupkeeper.pipeline.session import start_session
+    from groupkeeper.pipeline.source import read_ranges
+    from groupkeeper.pipeline.transforms.current_offsets import current_offsets_of_decoded
+    from groupkeeper.pipeline.transforms.decoded import decode_key_value
+
+    given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
+    options = parse_options(given)
+    ranges = asyncio.run(plan_or_raise(options))
+
+    def outside() -> None:
+        assert sum(batch.num_rows for batch in read_ranges(ranges, options)) == commits
+
+    alone = measure("fetch and decode, outside Spark", commits, outside)
+    never_ms = 2_000_000_000_000  # behind all records, so that every batch is looked at
+    scanned = parse_options({"kafka.bootstrap.servers": servers, "cluster": "bench", "subscribe": "__consumer_offsets"})
+    measure("scan for a time, outside Spark", commits, lambda: scan(ranges, scanned, never_ms))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"peak of the process until then: {peak} MB")
+    began = time.perf_counter()
+    spark = start_session("bench", settings={"spark.driver.memory": "2g"})
+    print(f"session started after {time.perf_counter() - began:.1f} s")
+    source = spark.read.format("groupkeeper").options(**given)
+    latest = current_offsets_of_decoded(source.option("latestOnly", "true").load())
+    inside = measure("Kafka to current_offsets, inside Spark", commits, latest.count)
+    print(f"  {inside / alone:.2f} times the CPU of outside (at most 2.5)")
+    everything = spark.read.format("groupkeeper").options(**given).load()
+    measure("every record decoded, into Spark", commits, lambda: _drain(everything))
+    with tempfile.TemporaryDirectory() as directory:
+        raw = spark.read.format("groupkeeper").options(**given | {"rows": "records", "subscribe": "__consumer_offsets"})
+        raw.load().write.parquet(f"{directory}/archive")
+        archive = spark.read.parquet(f"{directory}/archive")
+        scan = measure("archived parquet, Spark's raw scan", commits, lambda: _drain(archive))
+        own = spark.read.format("groupkeeper").options(path=f"{directory}/archive", rows="decoded").load()
+        full = measure("archived parquet, every record decoded by the source", commits, lambda: _drain(own))
+        print(f"  {full / scan:.2f} times the CPU of the scan (at most 3)")
+        decoded = decode_key_value(archive)
+        full = measure("archived parquet, every record decoded by the transform", commits, lambda: _drain(decoded))
+        print(f"  {full / scan:.2f} times the CPU of the scan")
+    spark.stop()
+
+
+def _drain(frame: object) -> None:
+    frame.write.format("noop").mode("overwrite").save()  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    commits = int(os.environ.get("PIPELINE_COMMITS", "2000000"))
+    with tempfile.TemporaryDirectory() as directory:
+        words = [sys.executable, __file__, "serve", str(commits), directory]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+        broker = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+        try:
+            assert broker.stdout is not None
+            servers = broker.stdout.readline().strip()
+            # In a process of its own, so that the broker is not among the descendants whose CPU counts.
+            subprocess.run([sys.executable, __file__, "run", servers, str(commits)], check=True, env=environment)
+        finally:
+            broker.terminate()
+            broker.wait()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        asyncio.run(serve(int(sys.argv[2]), sys.argv[3]))
+    else:
+        run(sys.argv[2], int(sys.argv[3]))
