@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from groupkeeper.broker.config import Config
+from groupkeeper.broker.group_config import GroupConfig
 from groupkeeper.broker.settings import INT_MAX, LONG_MAX, Setting
 from groupkeeper.broker.topic_config import TopicConfig
 
@@ -26,6 +27,14 @@ TOPICS = """
 ## Settings of a topic
 
 Given with CreateTopics; the defaults are the broker's settings above.
+"""
+
+GROUPS = """
+## Settings of a group
+
+Given with `kafka-configs --alter --entity-type groups`, to groups that exist and to others; in force at once, and they
+outlive the group. Without one the broker's setting `group.` with the same name holds, and its bounds
+(`group.consumer.min.session.timeout.ms`, ...) limit what may be given.
 """
 
 
@@ -59,6 +68,7 @@ def table(settings: Iterable[Setting[object]]) -> list[str]:
 def document() -> str:
     lines = [INTRODUCTION, "## Settings of the broker itself", *table(Config.settings())]
     lines += [TOPICS.rstrip("\n"), *table(TopicConfig.settings())]
+    lines += [GROUPS.rstrip("\n"), *table(GroupConfig.settings())]
     return "\n".join(lines) + "\n"
 
 

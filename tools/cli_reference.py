@@ -6,16 +6,19 @@ from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-from groupkeeper.cli import broker
-from groupkeeper.cli.arguments import parser
+from groupkeeper.cli import context, groups_shapes, groups_watch, plan_shapes
+from groupkeeper.cli.commands import parser
 from groupkeeper.cli.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.help_text import described, signature
+from groupkeeper.cli.kafka_consumer_group_reset import TABLE as GROUP_RESET
 from groupkeeper.cli.kafka_get_offsets import TABLE as GET_OFFSETS
 from groupkeeper.cli.kafka_groups import TABLE as GROUPS
 from groupkeeper.cli.options import OptionTable
+from groupkeeper.cli.reports import Shape
+from groupkeeper.cli.share_groups_options import TABLE as SHARE_GROUPS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
-DROP_INS = (CONSUMER_GROUPS, GROUPS, GET_OFFSETS)
+DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, GROUPS, GET_OFFSETS)
 
 INTRODUCTION = """\
 # Command lines
@@ -27,6 +30,11 @@ exit status of an official tool of Kafka 4.3.1, down to the blanks: scripts keep
 form of the same work: it prints JSON when asked to, shows what failed beside what worked, and exits with 1 when
 something failed and with 2 for a wrong usage.
 """
+
+GROUP_RESET_IS_OURS = (
+    "The tool of KIP-122's first version, which Kafka never shipped; [plans](plans.md) shows how it is used. Exits "
+    "with 0 when the operation was completed, with warnings too, and with 1 otherwise."
+)
 
 DEFECTS = """\
 The defects of the official tool are kept under its name, and done right by `groupkeeper groups`:
@@ -45,37 +53,108 @@ The defects of the official tool are kept under its name, and done right by `gro
 """
 
 
-GROUPS_OUTPUT = """\
-### groupkeeper groups
+GROUPKEEPER = """\
+## groupkeeper
 
-A wrong usage (an option or value that isn't known, a file that cannot be read or isn't what it should be) is refused
-with exit status 2 before a broker is asked anything. After that the exit status is 0 when everything asked for was
-done, and 1 when there are problems. Notes and problems are lines on standard error, which say `note: ` or `error: `;
-so is, after one second, that no broker has let the client in yet.
+### Exit status
 
-With `--output json` standard output is always one JSON object, also when no broker can be reached: the rows under one
-key, and `problems`. Absent values are `null`, and keys are never left out.
+| status | meaning |
+|---|---|
+| 0 | everything asked for was done |
+| 1 | there are problems, each a line on standard error (or in JSON's `problems`); the rest was done and is shown |
+| 2 | wrong usage: an option or value that isn't known, a file that cannot be read. No broker was asked anything |
+| 130 | interrupted by Ctrl-C. What was done until then is shown |
 
-| command | key | each row |
-|---|---|---|
-| `list` | `groups` | `group`, `type`, `state` (`null`: the broker is too old to tell) |
-| `describe` | `offsets` | `group`, `topic`, `partition`, `current_offset`, `log_end_offset`, `lag`, `member_id`, \
-`client_id` |
-| `describe --view members` | `members` | `group`, `member_id`, `instance_id`, `client_id`, `host`, `epoch`, \
-`assignment`, `target_assignment`; the last two are lists of `{"topic", "partition"}`, or `null` when not known |
-| `describe --view state` | `groups` | `group`, `type`, `state`, `members` (a number), `assignor`, `coordinator` \
-(`host:port`), `group_epoch`, `target_epoch` |
-| `reset` | `offsets` | `group`, `topic`, `partition`, `current_offset`, `new_offset`, `note` (why it isn't the offset \
-asked for) |
-| `delete-offsets` | `deleted` | `group`, `topic`, `partition`, `deleted_offset` |
-| `delete` | `deleted` | `group` |
+A reader that has enough (`groupkeeper groups list | head`) is no failure. Notes and problems are lines on standard
+error, which say `note: ` or `error: `. After one second it is said there that no broker has let the client in yet,
+and on a terminal what goes on. Colours are for terminals only: `--color always` writes them anyway, `--color never`
+and the environment variable `NO_COLOR` (not empty) nowhere.
 
-`reset` has the key `executed` too: `true` when the rows are committed, `false` when they only show what would be.
+### Which cluster
+
+From the first of these that is there:
+
+1. `--bootstrap-server`. Contexts then don't matter, unless `--context` is given too: its properties are used with these
+   brokers.
+2. `--context NAME`.
+3. The environment variable `GROUPKEEPER_CONTEXT`.
+4. The context chosen by `groupkeeper context use NAME`.
+
+A context is a file of properties, `contexts/NAME.properties` in the folder `groupkeeper` of `$XDG_CONFIG_HOME`
+(default `~/.config`; `%APPDATA%` on Windows): `bootstrap.servers`, perhaps `command.config` (a file with more
+properties), and properties of the client by their Kafka names, which win over that file's. `--command-config` wins
+over both. Only its owner may read the file. A password on a command line is seen by other users and stays in the
+shell's history: `--secret` asks for it, and `context show` doesn't show it. The drop-in commands know no contexts.
+
+### Which groups and topics
+
+`GROUP` and `--topic` are names, or globs: `*` is any text, `?` one character, `[abc]` one of these, and `[*]` the
+character `*` itself. Put globs in quotes, or the shell takes them for files. With `--regex` they are regular
+expressions (Python's), for the whole name. A name that begins with `-` goes behind `--`. A name that there isn't is a
+problem, a pattern without a match is a note. `--state` and `--type` choose among the groups that the cluster lists.
+
+What one may not see is a problem with the ACL that is missing, beside everything else. Brokers hide some things
+without a word: groups that one may not describe, when no ACL allows to describe the cluster (a note says so), and in
+a group's offsets the topics that one may not describe (name them by `--topic` to be told).
+
+### Output
+
+`--output json` is always one JSON object, also when no broker can be reached: `schema` (the kind of the rows and its
+version, such as `offsets/1`), the rows under the name of their kind, `notes` (texts) and `problems`. Every row has
+every key; what is absent is `null`. `--output csv` has the same columns under the same names, without notes and
+problems, which then go to standard error: a line of names first, absent values empty, partitions as
+`orders:0,1;payments:2`. Within a version columns are only added, at the end. Tables are for people and can change;
+`--wide` shows all their columns, and what isn't printable is escaped in them. Rows are written as they are known,
+except with `--sort`.
 
 A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and
-otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people; and
-`group`, `topic`, `partition` and `broker`, what it is about, each `null` where it isn't about one.
+otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people;
+`group`, `topic`, `partition` and `broker`, what it is about, each `null` where it isn't about one; and `acl`, the
+permission that is missing, `null` where none is: `operation`, `resource_type`, and `name`, which is `null` where the
+broker doesn't say which topic of the group it is.
 """
+
+STATUSES = "\n".join(
+    [
+        "| `status` | meaning |",
+        "|---|---|",
+        *(f"| `{status}` | {meaning} |" for status, meaning in groups_shapes.STATUSES.items()),
+    ]
+)
+
+SHAPES = (
+    ("groups list", groups_shapes.GROUPS, ""),
+    ("groups describe, groups offsets", groups_shapes.OFFSETS, STATUSES),
+    ("... --sum group", groups_shapes.GROUP_SUMS, ""),
+    ("... --sum topic", groups_shapes.TOPIC_SUMS, ""),
+    ("groups members, groups describe --view members", groups_shapes.MEMBERS, ""),
+    ("groups describe --view state", groups_shapes.STATES, ""),
+    (
+        "groups watch",
+        groups_watch.CHANGES,
+        (
+            "It ends with Ctrl-C, and status 0. JSON has an object for each change, on a line of its own, `schema` "
+            "among its keys."
+        ),
+    ),
+    (
+        "groups reset",
+        groups_shapes.NEW_OFFSETS,
+        "JSON has `executed` too: `true` when the rows are committed, `false` when they only show what would be.",
+    ),
+    ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, ""),
+    (
+        "groups delete",
+        groups_shapes.DELETED_GROUPS,
+        "JSON has `executed` too: `true` when the groups are gone, `false` when the rows only show what would be.",
+    ),
+    ("plan reset", plan_shapes.CHANGES, ""),
+    ("apply, undo", plan_shapes.OUTCOMES, "With `--dry-run` the result is `would be applied` instead of `applied`."),
+    ("history", plan_shapes.HISTORY, ""),
+    ("history ID", plan_shapes.RECORDED, ""),
+    ("context list", context.CONTEXTS, ""),
+    ("context show", context.PROPERTIES, ""),
+)
 
 
 def document() -> str:
@@ -85,11 +164,17 @@ def document() -> str:
         parts.append(f"## {table.tool}\n\n{table.summary}\n\n{_options(table)}")
         if table is CONSUMER_GROUPS:
             parts.append(DEFECTS)
-    parts.append("## groupkeeper\n")
-    parts.append(_command(broker._parser()))
-    parts.append(GROUPS_OUTPUT)
-    parts += [_command(command) for command in _leaves(parser()) if command.prog != "groupkeeper broker"]
+    parts.append(f"## {GROUP_RESET.tool}\n\n{GROUP_RESET.summary} {GROUP_RESET_IS_OURS}\n\n{_options(GROUP_RESET)}")
+    parts.append(GROUPKEEPER)
+    parts += [_shape(name, shape, more) for name, shape, more in SHAPES]
+    parts += [_command(command) for command in _leaves(parser())]
     return "\n".join(parts)
+
+
+def _shape(command: str, shape: Shape, more: str) -> str:
+    rows = [f"| `{column.name}` | {_cell(column.meaning)} |" for column in shape.columns]
+    head = f"`{command}`: rows under `{shape.kind}`, schema `{shape.name}`"
+    return "\n".join([head, "", "| column | meaning |", "|---|---|", *rows, "", *([more, ""] if more else [])])
 
 
 def _options(table: OptionTable) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from tests.unit.client.certificates import certified, trust_pkcs12
 
-from groupkeeper.cli.properties import check_properties, read_properties
+from groupkeeper.cli.properties import check_properties
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.security import security_of
+from groupkeeper.java_properties import read_properties
 
 ROOT = Path(__file__).resolve().parents[2]
 STORES = ROOT / "tests/unit/client/security/stores"

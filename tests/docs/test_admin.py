@@ -1,0 +1,38 @@
+"""docs/admin.md: its examples run, in order, and it has every call."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.broker import Broker
+from groupkeeper.client.admin import Admin
+
+GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "admin.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+CALLS = [name for name, _ in inspect.getmembers(Admin, inspect.iscoroutinefunction) if not name.startswith("_")]
+ADDRESS = "localhost:9092"
+
+
+def test_every_call_has_an_example() -> None:
+    code = "".join(EXAMPLES)
+    assert [name for name in CALLS if f"admin.{name}(" not in code] == []
+
+
+async def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    async with Broker() as broker, asyncio.timeout(50):
+        assert ADDRESS in EXAMPLES[0]
+        for text in EXAMPLES:
+            program = text.replace(ADDRESS, broker.bootstrap_servers)
+            running = eval(compile(program, "docs/admin.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+            if running is not None:
+                await running
+    printed = capsys.readouterr().out
+    assert "by hand" in printed
+    assert "GroupIdNotFound" in printed

@@ -1,0 +1,84 @@
+"""Writes docs/pipeline-tables.md, the columns of the pipeline's tables, from their schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from groupkeeper.pipeline.tables import DECODED, TABLES, Table
+from groupkeeper.pipeline.tables.schema import ddl_of
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "pipeline-tables.md"
+
+INTRODUCTION = """\
+# The pipeline's tables
+
+Written by `tools/pipeline_tables.py` from the schemas: `make docs` writes it again.
+
+Each table is a parquet dataset at `DIR/<table>/`. Names and types are a contract: a column keeps its meaning, and new
+ones come at the end. Every column can be null in the files; when it is, its meaning says so. Times are UTC, in
+microseconds.
+"""
+
+RULES = """\
+## How they judge
+
+**What is not in the log is not told.** After compaction a group's earliest record that is left doesn't say that the
+group was created or its members joined then. A rebalance of a classic group is seen when it is complete.
+
+**Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (seven days, counted
+from the commit, or from the time the group became empty), or its topic was being read; `expired` when it went
+within two checks (20 minutes) after it could expire; `unknown` otherwise.
+
+**Lag in time** (`lag`) is the age of the first record at or after the committed offset: `exact` when that record
+was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.
+
+**Rewinds**: a commit of a lower offset than the one before, also after the offset had been removed. A jump ahead is
+told when the group had no members (a reset; who reads without joining looks the same) or it ends beyond the log.
+
+**Status**, at the time of the measurement. How long the oldest record to read has waited decides, together with how
+long nobody has committed or moved on, whichever is shorter:
+
+| status | rule |
+|---|---|
+| `ok` | nothing to read, or what there is has not waited long |
+| `stopped` | a record waits, and nothing was committed for as long as the patience |
+| `stalled` | a record waits, and the commits that came were of the same offset for as long as the patience |
+| `rewound` | behind where it had been in the last day, and on its way |
+| `lagging` | it moves on, but the oldest record to read is older than 5 minutes |
+| `unknown` | the log could not be asked, or the age of its records is not known |
+
+The patience is three times the partition's usual time between commits (for `stalled`: between moves), at least 10
+minutes and at most 3 hours; one minute for a group without members. A group is as its worst partition. So a topic
+with a record an hour does not make a group "stopped", nor does a pause after fast commits, and a reader that died
+while its lag was small is seen.
+
+**Stale**: `idle` after 30 days without members, or with records unread; a quiet topic whose group is there and has
+read everything is not. `topic_deleted` also when a topic of that name was made anew. `expiring` within a day, as
+the broker's rules have it.
+"""
+
+
+def described(table: Table) -> str:
+    lines = [
+        f"## {table.name}",
+        "",
+        f"One row per {table.one_row_per}. Key: {', '.join(f'`{name}`' for name in table.key)}.",
+        "",
+        "| column | type | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [f"| `{name}` | {_cell(ddl_of(kind))} | {_cell(meaning)} |" for name, kind, meaning in table.columns]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("`", "").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def text() -> str:
+    """The whole document."""
+    return "\n".join([INTRODUCTION, *map(described, (*TABLES, DECODED)), RULES])
+
+
+if __name__ == "__main__":
+    TARGET.write_text(text())
