@@ -162,6 +162,14 @@ CONSUMER_BUGS = (
         ("Liveness",),
         (("classic", 0.6), ("swap", 0.05)),
     ),
+    Bug(
+        "classic members left among themselves don't follow the topics",
+        "consumer_classic",
+        "    if _is_behind(group, topics) and all(",
+        "    if not group and all(",
+        ("Liveness",),
+        (("classic", 0.7), ("swap", 0.05), ("policy", "upgrade"), ("reshape", 0.2)),
+    ),
     # --- epochs
     Bug(
         "an upgraded group starts over",
@@ -236,8 +244,8 @@ CONSUMER_BUGS = (
     Bug(
         "there is a quarter of the time to rejoin",
         "consumer_classic",
-        "        timers.append(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))\n",
-        "        timers.append(Arm(rejoin, member.rebalance_timeout_ms // 4, keeps_earlier=True))\n",
+        "        step.arm(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))\n",
+        "        step.arm(Arm(rejoin, member.rebalance_timeout_ms // 4, keeps_earlier=True))\n",
         ("Removal",),
         (("classic", 0.5), ("swap", 0.05), ("slow", 0.5)),
     ),

@@ -230,20 +230,31 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
     )
 
 
-def heartbeat(group: ConsumerGroup, settings: Settings, request: HeartbeatRequest) -> Result:
+def heartbeat(
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: HeartbeatRequest, now_ms: int
+) -> Result:
     """Renews the session, and tells the member to rejoin when there is something to give back or to get."""
     member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
-    timers = [session_timer(group.group_id, member, settings)]
+    step = Step(group, settings, topics, now_ms)
+    step.arm_session(member)
+    if _is_behind(group, topics) and all(one.classic is not None for one in group.members.values()):
+        # Nobody else's heartbeat would notice.
+        step.refresh(must_bump=False)
+        step.update_target()
     must_rejoin = (
-        member.member_epoch < group.assignment_epoch
+        member.member_epoch < step.group.assignment_epoch
         or member.state == UNREVOKED_PARTITIONS
-        or (member.state == UNRELEASED_PARTITIONS and not _waits_for_others(group, member))
+        or (member.state == UNRELEASED_PARTITIONS and not _waits_for_others(step.group, member))
     )
     if must_rejoin:
         rejoin = ClassicRejoin(group.group_id, member.member_id)
-        timers.append(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))
-    code = RebalanceInProgress.code if must_rejoin else NONE
-    return Result(HeartbeatResponse(error_code=code), timers=tuple(timers))
+        step.arm(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))
+    return step.result(HeartbeatResponse(error_code=RebalanceInProgress.code if must_rejoin else NONE))
+
+
+def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
+    """Whether the target may have to be computed anew."""
+    return group.assignment_epoch < group.group_epoch or group.soft.checked_version != topics.version
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
@@ -321,7 +332,7 @@ def handle_membership(
         case HeartbeatRequest():
             if group is None:
                 return classic_membership.heartbeat(state, request)
-            return heartbeat(group, settings, request)
+            return heartbeat(group, settings, state.topics, request, now_ms)
         case LeaveGroupRequest():
             if group is None:
                 return classic_membership.leave(state, settings, request, now_ms)
