@@ -12,10 +12,14 @@ from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.meters import GroupMeters
+from groupkeeper.broker.runtime_shard import Shard
 from groupkeeper.broker.share_persister import SharePersister
 from groupkeeper.broker.share_state import SHARE_STATE_TOPIC, coordinator_key
+from groupkeeper.broker.share_state_shard import ShareStateShard
 from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.share_state import SharePartitionKey, StateBatch
+from groupkeeper.coordinator.share_state_coordinator import ShareStateSettings
 from groupkeeper.protocol.errors import FencedStateEpoch, NotCoordinator
 from groupkeeper.protocol.messages import (
     alter_share_group_offsets_request,
@@ -240,6 +244,34 @@ async def test_topics_that_are_deleted(peer: Peer) -> None:  # GS-20
     )
     response = await peer.ask(request, 1, ReadShareGroupStateSummaryResponse)
     assert response.results[0].partitions[0].error_code == 3
+
+
+async def test_topics_that_are_deleted_while_their_share_state_is_loaded(peer: Peer) -> None:  # GS-20
+    await settled_member(peer)
+    states = peer.broker.share_states
+    topic, state_topic = peer.broker.topics.get("t"), peer.broker.topics.get(SHARE_STATE_TOPIC)
+    assert topic is not None
+    assert state_topic is not None
+    logs = [log for log in state_topic.partitions if log.log_end_offset]
+    assert logs
+    settings = ShareStateSettings()
+    for log in logs:
+        first, again = (ShareStateShard(log, settings, 0, states.meters) for _ in range(2))
+        first.remove_topics((topic.topic_id,), peer.broker.now_ms())
+        before = log.log_end_offset
+        await first.load()
+        assert log.log_end_offset > before
+        await again.load()
+        assert not first.coordinator.states
+        assert not again.coordinator.states
+    log = peer.broker.groups.log_of("g")
+    one = Shard(log, peer.broker.groups.settings, peer.broker.now_ms, GroupMeters())
+    one.remove_topics({"t": topic.topic_id})
+    await one.load()
+    group = one.coordinator.state.groups["g"]
+    assert isinstance(group, ShareGroup)
+    assert group.has.initialized == {}
+    one.unload()
 
 
 async def test_redundant_records_are_dropped(tmp_path: Path) -> None:  # GS-14
