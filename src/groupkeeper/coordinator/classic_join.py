@@ -63,7 +63,7 @@ def join(state: StateView, settings: Settings, call: Call, request: JoinGroupReq
     result = _join(step, call, request)
     if group is None and not result.records:
         # The group exists durably before its first rebalance completes, even one whose first member is refused (GC-29).
-        return replace(result, records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
+        return result._replace(records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
     return result
 
 

@@ -66,7 +66,7 @@ def join(state: StateView, settings: Settings, call: Call, request: JoinGroupReq
         return classic_join.join(state, settings, call, request, now_ms)
     if not isinstance(group, ConsumerGroup) or not group.members:
         result = classic_join.join(state, settings, call, request, now_ms)
-        return replace(result, records=(*removal_of(group), *result.records))
+        return result._replace(records=(*removal_of(group), *result.records))
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
         raise InvalidSessionTimeout

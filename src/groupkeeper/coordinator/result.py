@@ -62,8 +62,7 @@ class Meter(Enum):
     STREAMS_GROUP_REBALANCE = "streams-group-rebalance"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A request with what the coordinator may not find out by itself."""
 
     call_id: int
@@ -87,8 +86,7 @@ class Parked(Enum):
 PARKED = Parked.PARKED
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(NamedTuple):
     """The answer of a call that was parked. The caller may be gone by now; then it is dropped."""
 
     call_id: int
@@ -107,8 +105,7 @@ class RegexLookup:
     call_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The outcome of one operation; see the module's text for what to do with it."""
 
     response: Message | Parked | None = None
