@@ -252,8 +252,15 @@ GROUPS = (
     Bug(
         "an altered offset is forgotten by the group",
         "share_group_offsets",
-        "            initialized=add_partitions(has.initialized, done),\n",
-        "            initialized=add_partitions(has.initialized, {} if work.call else done),\n",
+        "        initialized = add_partitions(has.initialized, done)\n",
+        "        initialized = add_partitions(has.initialized, {} if work.call else done)\n",
+        ("Offsets", "Liveness"),
+    ),
+    Bug(
+        "an initialization that failed is forgotten, though an earlier one may have been stored",
+        "share_group_offsets",
+        "remove_partitions(has.initializing, _settled(asked, initialized, work.group_id, errors))",
+        "remove_partitions(has.initializing, asked)",
         ("Offsets", "Liveness"),
     ),
     Bug(

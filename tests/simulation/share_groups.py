@@ -83,13 +83,10 @@ class Truth:
     Attributes:
         seats: by group and member, of those that are members for sure.
         offsets: by group and place, where the share-partition begins: as an operator was told, or −1. Missing: unknown.
-        left_behind: share-partitions that could not be deleted once: if the group is altered then, and that fails as
-            well, it doesn't know them any more. Apache Kafka's doesn't either.
     """
 
     seats: dict[tuple[str, str], Seat] = field(default_factory=dict)
     offsets: dict[tuple[str, Place], int] = field(default_factory=dict)
-    left_behind: set[SharePartitionKey] = field(default_factory=set)
 
 
 class Member:
@@ -267,8 +264,6 @@ class World:
                     self.share_state.delete(key)
             except KafkaError as error:
                 errors[key] = error
-                if not isinstance(work, InitializeShares):
-                    self.truth.left_behind.add(key)
         self.events.note(f"work {work}: {errors}")
         self.shell.finish_share_work(errors)
 
@@ -493,8 +488,7 @@ class World:
             self._is_refused(group_id, answers[0].results[0].error_code)
 
     def _stored(self, group_id: str) -> list[SharePartitionKey]:
-        stored = (key for key in self.share_state.coordinator.states if key.group_id == group_id)
-        return [key for key in stored if key not in self.truth.left_behind]
+        return [key for key in self.share_state.coordinator.states if key.group_id == group_id]
 
     def _check_offsets(self) -> None:
         """What operators were told that offsets are, they are."""

@@ -11,7 +11,7 @@ from tests.simulation.bugs import Bug
 from tests.simulation.mutation import mutated
 from tests.simulation.share_base import Outcome
 
-SEEDS = range(1, 61)
+SEEDS = range(1, 121)
 STEPS = 700
 
 

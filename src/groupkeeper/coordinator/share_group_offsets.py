@@ -10,6 +10,8 @@ from groupkeeper.coordinator.group_state import GroupState
 from groupkeeper.coordinator.result import PARKED, Call, Record, Released, Result
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.coordinator.share_group import (
+    PartitionsByTopic,
+    ShareChange,
     ShareGroup,
     SharePartitions,
     TopicPartitions,
@@ -22,7 +24,13 @@ from groupkeeper.coordinator.share_state import SharePartitionKey
 from groupkeeper.coordinator.share_work import DeleteShares, InitializeShares, ShareErrors
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.topics_image import TopicsImage
-from groupkeeper.protocol.errors import InvalidGroupId, KafkaError, NonEmptyGroup, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    InvalidGroupId,
+    InvalidRequest,
+    KafkaError,
+    NonEmptyGroup,
+    UnknownTopicOrPartition,
+)
 from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from groupkeeper.protocol.messages.alter_share_group_offsets_response import (
     AlterShareGroupOffsetsResponse,
@@ -105,9 +113,14 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
 
 
 def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
-    """Share-partitions were initialized, but for those with an error: these may be asked for again (GS-08)."""
+    """Share-partitions were initialized, but for those with an error: these may be asked for again (GS-08).
+
+    They stay noted as initializing, though: an earlier attempt may have been stored without a word of it, and what a
+    group knows nothing of is left behind when the group is deleted.
+    """
     group = state.groups.get(work.group_id)
     written: tuple[Record, ...] = ()
+    soft: tuple[ShareChange, ...] = ()
     if isinstance(group, ShareGroup) and group.partitions is not None:
         has = group.partitions
         asked = {topic_id: frozenset(offsets) for topic_id, offsets in work.start_offsets.items()}
@@ -117,18 +130,41 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
             if topic_id in state.topics.name_by_id
             and (good := _without_errors(work.group_id, topic_id, _expected(has, work, topic_id, partitions), errors))
         }
+        initialized = add_partitions(has.initialized, done)
         changed = replace(
             has,
-            initializing=remove_partitions(has.initializing, asked),
-            initialized=add_partitions(has.initialized, done),
+            initializing=remove_partitions(has.initializing, _settled(asked, initialized, work.group_id, errors)),
+            initialized=initialized,
         )
         written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
+        if errors:
+            since = {one: ms for one, ms in group.soft.initializing_since.items() if one not in asked}
+            soft = (ShareChange(group.group_id, replace(group.soft, initializing_since=since)),)
     if work.call is None:
-        return Result(records=written)
+        return Result(records=written, soft=soft)
     request = work.call.request
     assert isinstance(request, AlterShareGroupOffsetsRequest)
     answer = _altered(state.topics, request, errors)
-    return Result(records=written, released=(Released(work.call.call_id, answer),))
+    return Result(records=written, soft=soft, released=(Released(work.call.call_id, answer),))
+
+
+def _settled(
+    asked: Mapping[bytes, frozenset[int]], initialized: PartitionsByTopic, group_id: str, errors: ShareErrors
+) -> dict[bytes, frozenset[int]]:
+    """Those of the partitions that are initialized no longer: they are, or can't be."""
+    settled = {}
+    for topic_id, partitions in asked.items():
+        known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
+        settled[topic_id] = frozenset(
+            one
+            for one in partitions
+            if one in known or not _may_be_asked_again(errors.get(SharePartitionKey(group_id, topic_id, one)))
+        )
+    return settled
+
+
+def _may_be_asked_again(error: KafkaError | None) -> bool:
+    return error is not None and not isinstance(error, InvalidRequest | UnknownTopicOrPartition)
 
 
 def _expected(
