@@ -291,7 +291,7 @@ def test_what_is_wrong_with_one_partition_or_group_leaves_the_others(run: Run) -
 def test_a_group_that_does_not_exist_is_said_to_be_made(run: Run) -> None:
     status, report, _ = run("plan", "reset", "bililng", "--topic", "orders", "--to-latest")
     assert (status, len(report["changes"])) == (0, 3)
-    assert "there is no group bililng: applying the plan makes it" in report["notes"]
+    assert "there is no group bililng: applying the plan makes it; did you mean 'billing'?" in report["notes"]
 
 
 @pytest.mark.parametrize("has_file", [False, True])

@@ -15,8 +15,10 @@ from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
 from groupkeeper.cli import kafka_share_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.testing.background import BackgroundBroker
 
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
@@ -105,3 +107,32 @@ def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: 
     status, report = undo(servers, capsys, first)
     assert (status, {one["error"] for one in report["problems"]}) == (1, {"STALE_PLAN"})
     assert starts(servers) == {ORDERS[0]: 0, ORDERS[1]: 0}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan reset idle --topic orders --to-earliest",
+        "plan delete-offsets idle --all-topics",
+        "plan sweep idle --idle PT0S",
+        "plan clone idle copy",
+        "plan clone copy idle",
+        "apply",
+    ],
+)
+def test_plans_name_its_type_and_the_way_out(
+    servers: str, journal: Journal, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    before = starts(servers)
+    if words == "apply":  # made when the group was one of consumers
+        change = Change(None, OffsetAndMetadata(1))
+        plan = Plan(None, (GroupPlan("idle", {ORDERS[0]: change}),))
+        (tmp_path / "plan.json").write_text("".join(document.write(plan)))
+        words = f"apply {tmp_path / 'plan.json'}"
+    status = main([*words.split(), "--bootstrap-server", servers, "--output", "json"])
+    report = json.loads(capsys.readouterr().out)
+    assert (status, report["changes"]) == (1, [])
+    (problem,) = [one for one in report["problems"] if one["group"] == "idle"]
+    assert problem["error"] == "NOT_OF_CONSUMERS"
+    assert "'kafka-share-groups --reset-offsets --group idle'" in problem["message"]
+    assert starts(servers) == before

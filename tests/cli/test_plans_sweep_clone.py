@@ -17,6 +17,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.commit_times import commit_times
+from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.sweeping import Criteria, make_sweep
 from groupkeeper.operations.times import utc_text
@@ -210,6 +211,19 @@ def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> 
     assert committed(servers, "copy") == {}
     status, report = run("plan", "clone", "nobody", "copy")
     assert (status, report["problems"][0]["error"]) == (1, "GROUP_ID_NOT_FOUND")
+    # The same cluster by another way is the same cluster: nothing is translated, leader epochs stay.
+    words = ["plan", "clone", "billing", "copy", "--from-bootstrap-server", servers, "--save", path]
+    status, report = run(*words)
+    assert (status, {row["why"] for row in report["changes"]}) == (0, {"exactly as billing has it"})
+    assert "both groups are in the same cluster: offsets are copied as they are" in report["notes"]
+    (group,) = document.read(Path(path).read_text()).groups
+    assert group.offsets == billing
+    # Other topics have other records at these offsets, also in the same cluster.
+    status, report = run("plan", "clone", "billing", "copy", "--topic", "orders", "--topic-prefix", "no.")
+    assert (status, [(one["error"], one["topic"], one["partition"]) for one in report["problems"]]) == (
+        1,
+        [("UNKNOWN_TOPIC_OR_PARTITION", "no.orders", None)],
+    )
     # zeta has an offset beyond a log.
     for policy, after in [("clamp", [3, 9]), ("skip", [9]), ("fail", [9])]:
         status, report = run("plan", "clone", "zeta", "copy", "--if-out-of-range", policy)

@@ -53,7 +53,7 @@ def test_a_reset_that_is_refused_names_no_way_back(run: Any, monkeypatch: pytest
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
     status, report = run("reset", "set", "--topic", "orders", "--to-earliest", "--execute")
     assert (status, report["offsets"]) == (1, [])
-    assert {one["error"] for one in report["problems"]} == {"GROUP_ID_NOT_FOUND"}
+    assert {one["error"] for one in report["problems"]} == {"NOT_OF_CONSUMERS"}
     assert not any("undo" in note for note in report["notes"])
 
 

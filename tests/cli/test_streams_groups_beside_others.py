@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
 )
 from groupkeeper.testing.background import BackgroundBroker
 
+LEAVES = -1
 NOT_YET = (CoordinatorNotAvailable.code, NotCoordinator.code, CoordinatorLoadInProgress.code)
 
 
@@ -92,3 +94,31 @@ def test_the_views_of_all_groups_leave_it_out(run: Any, view: str) -> None:
     status, report = run("describe", "--all-groups", "--view", view)
     assert status == 0
     assert "app" not in json.dumps(report)
+
+
+def test_a_plan_names_its_type_and_waits_for_its_members(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    path = str(tmp_path / "plan.json")
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    status, report = call("plan", "delete-offsets", "app", "--topic", "t", "--save", path)
+    assert (status, [(row["before"], row["state"]) for row in report["changes"]]) == (0, [(5, "Stable")])
+    # Who its members are and what they read is not known: nothing is deleted beside them.
+    status, report = call("apply", path)
+    assert (status, [(one["error"], one["group"]) for one in report["problems"]]) == (1, [("GROUP_IS_ACTIVE", "app")])
+    assert "Stable" in report["problems"][0]["message"]
+    pool = Pool(servers)
+    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
+    assert pool.ask(StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0  # type: ignore[attr-defined]
+    pool.close()
+    status, report = call("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
+    assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])
+    assert report["notes"][0].startswith("app is a streams group: its offsets are set, its state stores")
+    assert [row["result"] for row in call("apply", path)[1]["changes"]] == ["applied"]
+    # What was committed is beyond the end of the log.
+    assert [row["after"] for row in call("undo", "--if-out-of-range", "clamp")[1]["changes"]] == [0]

@@ -12,9 +12,10 @@ from groupkeeper.cli.clusters import Asking, UsageMistake
 from groupkeeper.cli.journalling import VARIABLE, journal, way_back
 from groupkeeper.cli.output import complain
 from groupkeeper.cli.plan_shapes import already_rows, outcome_rows, trouble_problem
-from groupkeeper.cli.plan_writing import ROWS_PER_PAGE, words_of
+from groupkeeper.cli.plan_writing import ROWS_PER_PAGE, counted, sized
 from groupkeeper.cli.reports import Page
 from groupkeeper.cli.terminal import is_terminal
+from groupkeeper.cli.typed import words_of
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.applying import Applied, apply_plan, wait_until_inactive
@@ -90,7 +91,7 @@ def ask_back(options: Namespace, plan: Plan) -> None:
         return
     if not _can_ask():
         raise NotConfirmed(f"{count} groups would be changed: add --confirm {count}")
-    complain(f"{count} groups, {plan.size} partitions. Type the number of groups to change them: ")
+    complain(f"{sized(plan)}. Type the number of groups to change them: ")
     if sys.stdin.readline().strip() != str(count):
         raise NotConfirmed("nothing was changed")
 
@@ -113,7 +114,7 @@ async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict | None = None
         verdict = verdict or await check(asking.admin, plan)
         applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     else:
-        asking.progress.say(f"comparing {len(plan.groups)} groups with the cluster")
+        asking.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
         recorder = _recorder(options)
         if recorder is not None:
             options.interrupted = ": some of it may be done; 'groupkeeper history' shows what was under way"
@@ -133,7 +134,7 @@ async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict | None = None
         if recorder is not None and recorder.failure:
             yield Page(remarks=[f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}"])
         if recorder is not None and applied.done:
-            yield Page(remarks=[way_back(recorder)])
+            yield Page(remarks=[way_back(recorder, options)])
     for page in _report(plan, applied, options):
         yield page
 
@@ -181,7 +182,7 @@ class _Waiting:
 
     def tell(self, active: Sequence[GroupIsActive], left_s: float) -> None:
         first = f"{active[0].group_id}: {active[0]}" if active else "the brokers"
-        more = f", and {len(active) - 1} groups more" if len(active) > 1 else ""
+        more = f", and {counted(len(active) - 1, 'more group')}" if len(active) > 1 else ""
         text = f"waiting for {first}{more}"
         if is_terminal(sys.stderr):
             self._asking.progress.say(f"{text}; {left_s:.0f} s left")

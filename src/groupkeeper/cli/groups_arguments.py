@@ -136,20 +136,24 @@ async def with_suggestions(asking: Asking, failed: Mapping[str, Failure], deed: 
         for group_id, failure in failed.items()
         if group_id in typed or not isinstance(failure, GroupIdNotFound)
     }
-    if 0 < len(unknown) <= _FEW_NAMES:
-        from groupkeeper.cli.commands import similar
-
-        try:
-            listed, _ = await list_selected(asking.admin, Names(()))
-        except (KafkaError, ClientError):
-            listed = []
-        ids = [group.group_id for group in listed[:_MANY_NAMES]]
-        for group_id in unknown:
-            meant = similar(group_id, ids)
-            if meant:
-                message = problems[group_id].message.removesuffix(".") + meant
-                problems[group_id] = problems[group_id]._replace(message=message)
+    for group_id, meant in (await suggested(asking, unknown)).items():
+        message = problems[group_id].message.removesuffix(".") + meant
+        problems[group_id] = problems[group_id]._replace(message=message)
     return [problems[group_id] for group_id in sorted(problems)]
+
+
+async def suggested(asking: Asking, unknown: Sequence[str]) -> dict[str, str]:
+    """For groups that there are not, a text with the name of one that there is: only where there is a similar one."""
+    if not 0 < len(unknown) <= _FEW_NAMES:
+        return {}
+    from groupkeeper.cli.commands import similar
+
+    try:
+        listed, _ = await list_selected(asking.admin, Names(()))
+    except (KafkaError, ClientError):
+        return {}
+    ids = [group.group_id for group in listed[:_MANY_NAMES]]
+    return {group_id: meant for group_id in unknown if (meant := similar(group_id, ids))}
 
 
 def _key(column: str) -> Callable[[Row], tuple[bool, int, str]]:

@@ -111,7 +111,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             if group.group_id in outcome.done
         )
         if recorder is not None and recorder.id and is_any_new:
-            remarks.append(way_back(recorder))
+            remarks.append(way_back(recorder, options))
     refused = {one.group for one in problems}
     planned = {group.group_id for group in plan.groups}
     if options.from_file is None and options.all_topics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.java import kafka_name, width
@@ -28,7 +28,7 @@ from groupkeeper.protocol.errors import (
 )
 
 if TYPE_CHECKING:
-    from groupkeeper.operations.describe import GroupOffsets
+    from groupkeeper.operations.describe import GroupOffsets, Places
 
 MISSING = "-"
 
@@ -98,53 +98,45 @@ def remark(group_id: str, state: GroupState) -> str:
 
 
 def offsets(group: GroupOffsets, *, verbose: bool) -> str:
-    """The table of --describe --offsets."""
-    group_id, rows = group.description.group_id, group.rows
-    members = {id(r.member): r.member for r in rows if r.member}
-    topics = {r.topic for r in rows}
-    columns = (
-        widest(15, [group_id]),
-        widest(15, topics),
-        widest(15, [member.member_id for member in members.values()]),
-        widest(15, [member.client_host for member in members.values()]),
-    )
-    # This runs for every offset of a cluster: everything but the numbers is padded once.
-    group_cell = cell(group_id, columns[0])
-    starts = {topic: f"\n{group_cell} {cell(topic, columns[1])} " for topic in topics}
-    ends = {
-        key: _member_cells(member.member_id, member.client_host, member.client_id, columns[2:])
-        for key, member in members.items()
-    }
-    ends[id(None)] = _member_cells(MISSING, MISSING, MISSING, columns[2:])
-    line = _VERBOSE_LINE if verbose else _LINE
-    lines = [_offsets_header(columns, verbose)]
-    for topic, partition, offset, end, lag, epoch, member, _ in rows:
-        numbers: tuple[object, ...] = (epoch, offset, end, lag) if verbose else (offset, end, lag)
-        if lag is None or (verbose and epoch is None):
-            numbers = tuple(map(known, numbers))
-        lines.append(line % (starts[topic], partition, *numbers, ends[id(member)]))
-    lines.append("\n")
-    return "".join(lines)
+    """The table of --describe --offsets, "" without rows."""
+    count = len(group.offsets)
+    if not count:
+        return ""
+    group_id = group.description.group_id
+    columns = widest(15, [group_id])
+    numbers = (group.epochs, group.offsets, group.lags) if verbose else (group.offsets, group.lags)
+    step = 1 + len(numbers)
+    cells: list[object] = [cell(group_id, columns)] * (count * step)
+    for place, column in enumerate(numbers, 1):
+        cells[place::step] = map(known, column) if None in column else column
+    return _table_of(group.places, verbose) % ("GROUP".ljust(columns), *cells)
 
 
-_LINE = "%s%-10s %-15s %-15s %-15s %s"
-_VERBOSE_LINE = "%s%-10s %-15s %-15s %-15s %-15s %s"
-
-
-@cache
-def _offsets_header(columns: tuple[int, ...], verbose: bool) -> str:
-    start = "\n" + row(["GROUP", "TOPIC"], columns[:2]) + " "
-    numbers = ["PARTITION", *(["LEADER-EPOCH"] if verbose else []), "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
-    return (_VERBOSE_LINE if verbose else _LINE) % (
-        start,
-        *numbers,
-        _member_cells("CONSUMER-ID", "HOST", "CLIENT-ID", columns[2:]),
-    )
+_NUMBERS = ("LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
+_OWNER = ("CONSUMER-ID", "HOST", "CLIENT-ID")
+_NOBODY = (MISSING, MISSING, MISSING)
 
 
 @lru_cache
-def _member_cells(member_id: str, host: str, client_id: str, columns: tuple[int, ...]) -> str:
-    return row([member_id, host, client_id], [*columns, 0])
+def _table_of(places: Places, verbose: bool) -> str:
+    """The format of a table, with what it has in common with the tables of other groups, put together once.
+
+    It takes "GROUP", padded, and then for each row the group id, padded, and the numbers of the row.
+    """
+    owners = [
+        (member.member_id, member.client_host, member.client_id) if member else _NOBODY for member in places.members
+    ]
+    columns = [widest(15, (owner[0] for owner in owners)), widest(15, (owner[1] for owner in owners)), 0]
+    topic_columns = widest(15, (topic for topic, _ in places.partitions))
+
+    def line(topic: str, partition: object, numbers: Sequence[str], owner: Sequence[str]) -> str:
+        place = f"{cell(topic, topic_columns)} {partition!s:10}"
+        return " ".join(["\n%s", place, *numbers[not verbose :], row(owner, columns).replace("%", "%%")])
+
+    lines = [line("TOPIC", "PARTITION", [f"{name:15}" for name in _NUMBERS], _OWNER)]
+    for (topic, partition), end, owner in zip(places.partitions, places.ends, owners, strict=True):
+        lines.append(line(topic, partition, ("%-15s", "%-15s", f"{known(end):15}", "%-15s"), owner))
+    return "".join(lines) + "\n"
 
 
 def assignment(partitions: Sequence[TopicPartition] | None) -> str:

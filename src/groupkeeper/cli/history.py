@@ -12,8 +12,9 @@ from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, 
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.plan_shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
-from groupkeeper.cli.plan_writing import words_of
+from groupkeeper.cli.plan_writing import counted
 from groupkeeper.cli.reports import Page, problem_of
+from groupkeeper.cli.typed import words_of
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary
 from groupkeeper.operations.plans.making import Otherwise
@@ -71,7 +72,7 @@ def _list(options: Namespace, where: Journal) -> int:
     summaries, broken = where.summaries(options.group)
     remarks = [] if summaries else [f"no changes in {where.path}"]
     if broken:
-        remarks.append(f"{broken} lines of {where.path} make no sense, and are passed over")
+        remarks.append(f"{where.path}: {counted(broken, 'line')} without sense, passed over")
     unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
     return print_report(options, HISTORY, Page([history_row(one) for one in summaries], (), remarks))
@@ -110,7 +111,7 @@ def _report(options: Namespace) -> Report:
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
     options = asking.options
     recorded = _chosen(options.id, await cluster_id_of(asking.admin))
-    asking.progress.say(f"comparing {len(recorded.groups)} groups")
+    asking.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
     is_share = _is_of_share_groups(recorded)
     if is_share:
         asking = asking._replace(admin=ShareAdmin(asking.admin))

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
+from groupkeeper.cli.typed import follow_up, words_of
 from groupkeeper.operations.plans.journal import Journal, default_path
 from groupkeeper.operations.plans.recording import Recorder
 
@@ -30,8 +31,7 @@ def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
         remarks.append(f"the change is not journalled, and cannot be undone: {problem}")
 
     where = journal()
-    words = ("groupkeeper", *getattr(options, "words", sys.argv[1:]))
-    return None if where is None else Recorder(where, words, tell)
+    return None if where is None else Recorder(where, words_of(options), tell)
 
 
 def recorder(tool: str, on_failure: Callable[[str], None] | None) -> Recorder | None:
@@ -45,6 +45,6 @@ def drop_in_recorder(tool: str) -> Recorder | None:
     return recorder(tool, lambda problem: None)
 
 
-def way_back(recorder: Recorder) -> str:
+def way_back(recorder: Recorder, options: Namespace) -> str:
     """How a change that was made is taken back."""
-    return f"'groupkeeper undo {recorder.id}' takes this back"
+    return f"'{follow_up(options, 'undo', recorder.id)}' takes this back"

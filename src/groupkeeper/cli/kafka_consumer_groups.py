@@ -215,10 +215,10 @@ class ConsumerGroups:
             async for part in describe_offsets(self.admin, groups, timeout_ms=self.timeout_ms):
                 failed |= part.failed
                 for group_id, offsets in part.done.items():
-                    for row in offsets.rows:
-                        if row.failure is not None and not isinstance(row.failure, LeaderNotAvailable):
-                            failed.setdefault(group_id, row.failure)
-                    tables[group_id] = groups_text.offsets(offsets, verbose=verbose) if offsets.rows else ""
+                    for failure in offsets.places.failures:
+                        if not isinstance(failure, LeaderNotAvailable):
+                            failed.setdefault(group_id, failure)
+                    tables[group_id] = groups_text.offsets(offsets, verbose=verbose)
             raise_first(failed, [group.group_id for group in groups])
         complain_and_say((remark, error or tables[group.group_id]) for group, remark, error in judged(groups))
 

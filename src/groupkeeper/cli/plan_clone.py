@@ -12,8 +12,9 @@ from groupkeeper.cli import values
 from groupkeeper.cli.clusters import Asking, Cluster, Report, UsageMistake, add_cluster, cluster_of, run_report
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.plan_shapes import CHANGES
-from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, shown, topics_of, words_of
+from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, shown, topics_of
 from groupkeeper.cli.reports import Page
+from groupkeeper.cli.typed import words_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.operations.plans.cloning import Source, make_clone
@@ -87,7 +88,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             time.time_ns() // 10**6,
             without_secrets(words_of(options)),
         )
-    for page in shown(made, options):
+    for page in await shown(asking, made):
         yield page
 
 

@@ -12,8 +12,9 @@ from groupkeeper.cli.commands import Command
 from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.groups_reset import add_scenario, scenario_of
 from groupkeeper.cli.plan_shapes import CHANGES
-from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, shown, topics_of, words_of
+from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, counted, is_plain, shown, topics_of
 from groupkeeper.cli.reports import Page
+from groupkeeper.cli.typed import words_of
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.plans.making import Otherwise, Policies, Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
@@ -51,7 +52,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     selection, said = await selected(asking)
     plans = plans_of(options)
     yield said._replace(remarks=[*said.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)])
-    asking.progress.say(f"planning {len(selection.group_ids)} groups")
+    asking.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(
         selection.group_ids,
@@ -65,7 +66,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     )
     made = await make_reset(asking.admin, request)
     has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
-    for page in shown(made, options, None if has_notes else scenario):
+    for page in await shown(asking, made, None if has_notes else scenario):
         yield page
 
 

@@ -12,8 +12,9 @@ from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, 
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.plan_shapes import CHANGES
-from groupkeeper.cli.plan_writing import add_saving, add_scope, is_plain, shown, topics_of, words_of
+from groupkeeper.cli.plan_writing import add_saving, add_scope, counted, is_plain, shown, topics_of
 from groupkeeper.cli.reports import Page
+from groupkeeper.cli.typed import words_of
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
@@ -51,10 +52,10 @@ async def _deletion_pages(asking: Asking) -> AsyncIterator[Page]:
     options = asking.options
     selection, said = await selected(asking)
     yield said
-    asking.progress.say(f"planning {len(selection.group_ids)} groups")
+    asking.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     command = without_secrets(words_of(options))
     made = await make_deletion(asking.admin, selection.group_ids, topics_of(options), _now_ms(), command)
-    for page in shown(made, options):
+    for page in await shown(asking, made):
         yield page
 
 
@@ -111,14 +112,14 @@ async def _sweep_pages(asking: Asking) -> AsyncIterator[Page]:
     options = asking.options
     selection, said = await selected(asking)
     yield said
-    asking.progress.say(f"looking at {len(selection.group_ids)} groups, and at the times of their commits")
+    asking.progress.say(f"looking at {counted(len(selection.group_ids), 'group')}, and at the times of their commits")
     criteria = Criteria(
         options.idle, options.missing_topics, options.expiring, options.retention, options.age_of == "records"
     )
     topics = topics_of(options) if options.topic else ALL_COMMITTED
     command = without_secrets(words_of(options))
     made = await make_sweep(asking.admin, selection.group_ids, topics, criteria, _now_ms(), command)
-    for page in shown(made, options):
+    for page in await shown(asking, made):
         yield page
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli import values
-from groupkeeper.cli.clusters import UsageMistake
+from groupkeeper.cli.clusters import Asking, UsageMistake, cluster_of
 from groupkeeper.cli.files import Unsaved, save
+from groupkeeper.cli.groups_arguments import suggested
 from groupkeeper.cli.plan_shapes import change_rows, trouble_problem
 from groupkeeper.cli.reports import Page
+from groupkeeper.cli.typed import as_typed, follow_up
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.making import Made, Topics
+from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadPattern, Names
 
@@ -80,11 +82,12 @@ def is_plain(options: Namespace) -> bool:
     return bool(plain)
 
 
-def shown(made: Made, options: Namespace, scenario: Scenario | None = None) -> list[Page]:
+async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) -> list[Page]:
     """A plan as it is shown, and written to the file that was asked for. ``scenario``: where all of it goes."""
+    options = asking.options
     rows = list(change_rows(made.plan.groups))
     problems = [trouble_problem(trouble) for trouble in made.troubles]
-    remarks = list(made.remarks)
+    remarks = [*await _told_of_absent(asking, made), *made.remarks]
     plain = ""
     is_refused = any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in made.troubles)
     if options.show_command:
@@ -96,7 +99,8 @@ def shown(made: Made, options: Namespace, scenario: Scenario | None = None) -> l
         remarks.append("no plan is written, as it was to fail in this case")
     elif options.save is None:
         if not options.show_command:
-            remarks.append("nothing is changed: add --save FILE, and apply the file with 'groupkeeper apply FILE'")
+            command = follow_up(options, "apply", "FILE")
+            remarks.append(f"nothing is changed: add --save FILE, and apply the file with '{command}'")
     elif options.save == STANDARD_OUTPUT:
         plain = "".join(document.write(made.plan))
     else:
@@ -104,11 +108,29 @@ def shown(made: Made, options: Namespace, scenario: Scenario | None = None) -> l
             save(options.save, document.write(made.plan))
         except Unsaved as problem:
             raise NotSaved(str(problem)) from None
-        groups = len(made.plan.groups)
-        counted = f"{groups} group{'s' * (groups != 1)}, {made.plan.size} partitions"
-        remarks.append(f"{counted}: apply them with 'groupkeeper apply {options.save}'")
+        remarks.append(f"{sized(made.plan)}: apply the plan with '{follow_up(options, 'apply', options.save)}'")
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
     return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
+
+
+async def _told_of_absent(asking: Asking, made: Made) -> list[str]:
+    """That groups don't exist, with a similar name."""
+    planned = {group.group_id for group in made.plan.groups}
+    meant = await suggested(asking, made.absent)
+    return [
+        f"there is no group {key}{': applying the plan makes it' * (key in planned)}{meant.get(key, '')}"
+        for key in made.absent
+    ]
+
+
+def sized(plan: Plan) -> str:
+    """``1 group, 12 partitions``"""
+    return f"{counted(len(plan.groups), 'group')}, {counted(plan.size, 'partition')}"
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 group``, ``2 groups``"""
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def topics_of(options: Namespace) -> Topics:
@@ -139,17 +161,6 @@ def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPart
     return lambda place: pattern.matches(place.topic) and (numbers is None or place.partition in numbers)
 
 
-def words_of(options: Namespace) -> tuple[str, ...]:
-    """The command as it was typed."""
-    return ("groupkeeper", *getattr(options, "words", sys.argv[1:]))
-
-
 def connection_of(options: Namespace) -> list[str]:
     """Where the cluster is, as options of the official tool."""
-    from groupkeeper.cli.clusters import cluster_of
-
-    words = ["--bootstrap-server", cluster_of(options).bootstrap_server]
-    typed = words_of(options)
-    if "--command-config" in typed:
-        words += ["--command-config", typed[typed.index("--command-config") + 1]]
-    return words
+    return ["--bootstrap-server", cluster_of(options).bootstrap_server, *as_typed(options, "--command-config")]

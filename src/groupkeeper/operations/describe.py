@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -22,29 +21,37 @@ from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition
 
 
-class OffsetRow(NamedTuple):
-    """One partition that a group has an offset for, or that a member is assigned.
+class Places:
+    """The rows of a table of offsets, by column, without what is the group's own.
 
-    None: nothing committed (``current_offset``, ``leader_epoch``), not known (``log_end_offset``), either of the two
-    (``lag``), assigned to no member (``member``). ``failure`` says why the log end isn't known: no leader, no topic,
-    no permission …
+    A row is a partition that a group has an offset for, or that a member is assigned; ``members`` has None for what is
+    assigned to nobody, ``ends`` for logs whose end isn't known: ``failures`` say why (no leader, no topic, no
+    permission …). Groups without members share their places when they have offsets in the same partitions.
     """
 
-    topic: str
-    partition: int
-    current_offset: int | None
-    log_end_offset: int | None
-    lag: int | None
-    leader_epoch: int | None
-    member: MemberDescription | None
-    failure: Failure | None = None
+    __slots__ = ("ends", "failures", "members", "partitions")
+
+    def __init__(
+        self, partitions: Sequence[TopicPartition], members: Sequence[MemberDescription | None], ends: LogEnds
+    ) -> None:
+        listed = ends.offsets
+        self.partitions = partitions
+        self.members = members
+        self.ends = [listed[partition].offset if partition in listed else None for partition in partitions]
+        self.failures = [ends.failed[partition] for partition in partitions if partition in ends.failed]
 
 
 class GroupOffsets(NamedTuple):
-    """Rows by member, those with most partitions first, then what no member is assigned (K1099-59)."""
+    """The offsets of a group, by column; a row for each of the places.
+
+    None: nothing committed (``offsets``; ``epochs`` also when none is known), either end of the ``lags`` not known.
+    """
 
     description: ConsumerGroupDescription
-    rows: tuple[OffsetRow, ...]
+    places: Places
+    offsets: Sequence[int | None]
+    epochs: Sequence[int | None]
+    lags: Sequence[int | None]
 
 
 class LogEnds(NamedTuple):
@@ -56,9 +63,7 @@ class LogEnds(NamedTuple):
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata | None]
 
-
-_first = itemgetter(0)
-
+_NO_COMMIT = (None, None)
 _GROUPS_PER_PART = 2000
 """Enough to keep the brokers busy, few enough to hold all their rows at a time."""
 
@@ -77,14 +82,9 @@ async def describe_offsets(
         wanted: set[TopicPartition] = set()
         for group_id, offsets in committed.done.items():
             wanted.update(offsets.done, *(member.assignment for member in described[group_id].members))
-        ends = await log_ends(admin, wanted, timeout_ms=timeout_ms)
+        tables = Tables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
         yield Batch(
-            {
-                group_id: GroupOffsets(
-                    described[group_id], offset_rows(described[group_id].members, offsets.done, ends)
-                )
-                for group_id, offsets in committed.done.items()
-            },
+            {group_id: tables.table(described[group_id], offsets.done) for group_id, offsets in committed.done.items()},
             dict(committed.failed),
         )
 
@@ -119,30 +119,40 @@ def unreachable(
             yield partition, LeaderNotAvailable()
 
 
-def offset_rows(members: Sequence[MemberDescription], committed: Committed, ends: LogEnds) -> tuple[OffsetRow, ...]:
-    """The rows of one group, in order (K1099-59)."""
-    rows: list[OffsetRow] = []
-    rest = committed
-    if members:
-        rest = dict(committed)
+class Tables:
+    """Makes tables of offsets of groups, where the ends of the logs are known."""
+
+    def __init__(self, ends: LogEnds) -> None:
+        self._ends = ends
+        self._places: dict[tuple[TopicPartition, ...], Places] = {}  # of groups without members
+
+    def table(self, group: ConsumerGroupDescription, committed: Committed) -> GroupOffsets:
+        """The offsets of one group with their lag where both ends of it are known (K1099-60)."""
+        places = self._places_of(group.members, committed)
+        commits = [committed.get(partition) or _NO_COMMIT for partition in places.partitions]
+        offsets, epochs = [commit[0] for commit in commits], [commit[1] for commit in commits]
+        lags = [
+            None if offset is None or end is None else end - offset
+            for offset, end in zip(offsets, places.ends, strict=True)
+        ]
+        return GroupOffsets(group, places, offsets, epochs, lags)
+
+    def _places_of(self, members: Sequence[MemberDescription], committed: Committed) -> Places:
+        if members:
+            return self._places_with(members, committed)
+        partitions = tuple(committed)
+        places = self._places.get(partitions)
+        if places is None:
+            places = self._places[partitions] = Places(sorted(partitions), [None] * len(partitions), self._ends)
+        return places
+
+    def _places_with(self, members: Sequence[MemberDescription], committed: Committed) -> Places:
+        """By member, those with most partitions first, then what no member is assigned (K1099-59)."""
+        partitions: list[TopicPartition] = []
+        owners: list[MemberDescription | None] = []
         for member in sorted(members, key=lambda member: -len(member.assignment)):
-            commits = {partition: committed.get(partition) for partition in member.assignment}
-            rows += _rows(commits, ends, member)
-            for partition in commits:
-                rest.pop(partition, None)
-    rows += _rows(rest, ends, None)
-    return tuple(rows)
-
-
-def _rows(commits: Committed, ends: LogEnds, member: MemberDescription | None) -> Iterator[OffsetRow]:
-    """A row for each partition in order, with the lag where both ends of it are known (K1099-60)."""
-    new = tuple.__new__  # the constructors of named tuples take three times as long
-    end_by_partition, failed = ends
-    for partition, commit in sorted(commits.items(), key=_first):
-        topic, index = partition
-        offset, epoch, _ = commit or (None, None, "")
-        listed = end_by_partition.get(partition)
-        end = None if listed is None else listed.offset
-        lag = None if offset is None or end is None else end - offset
-        failure = failed.get(partition) if failed else None
-        yield new(OffsetRow, (topic, index, offset, end, lag, epoch, member, failure))
+            assigned = sorted(set(member.assignment))
+            partitions += assigned
+            owners += [member] * len(assigned)
+        rest = sorted(committed.keys() - partitions)
+        return Places(partitions + rest, owners + [None] * len(rest), self._ends)

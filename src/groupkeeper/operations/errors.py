@@ -57,6 +57,16 @@ class GroupIsActive(OperationRefused):
         self.state = state
 
 
+class NotOfConsumers(OperationRefused):
+    """A share group: it has start offsets, which no commit changes."""
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(
+            "a share group has start offsets instead of committed ones: 'kafka-share-groups --reset-offsets --group "
+            f"{group_id}' sets them, 'kafka-share-groups --delete-offsets --group {group_id}' deletes them"
+        )
+
+
 class NoPlan(OperationRefused):
     """The file has no line for the group. ``path`` "": the text is Kafka's, which doesn't name the file."""
 

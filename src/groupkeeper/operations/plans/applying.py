@@ -9,15 +9,15 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
-    ConsumerGroupDescription,
     Failure,
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted
+from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
 from groupkeeper.operations.plans.guard import Verdict, check, refuse_other_cluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, Trouble, is_same
 from groupkeeper.operations.plans.recording import Outcome, Recorder, commit
+from groupkeeper.operations.plans.world import Group, describe
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -137,10 +137,11 @@ async def wait_until_inactive(
     await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
     waiting = [group.group_id for group in plan.groups]
     while waiting:
-        described = await admin.describe_consumer_groups(waiting, timeout_ms=timeout_ms)
+        described = await describe(admin, waiting, timeout_ms=timeout_ms)
         active = [group for group in described.done.values() if group.group_state not in INACTIVE]
         waiting = [group.group_id for group in active]
-        waiting += [key for key, why in described.failed.items() if not isinstance(why, GroupIdNotFound)]
+        final = (GroupIdNotFound, NotOfConsumers)
+        waiting += [key for key, why in described.failed.items() if not isinstance(why, final)]
         left_s = deadline - loop.time()
         if not waiting or left_s <= 0:
             return
@@ -148,5 +149,5 @@ async def wait_until_inactive(
         await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
 
 
-def _active(group: ConsumerGroupDescription) -> GroupIsActive:
+def _active(group: Group) -> GroupIsActive:
     return GroupIsActive(group.group_id, group.group_state, group.members)

@@ -20,6 +20,7 @@ from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Topic
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs
+from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -56,61 +57,82 @@ async def make_clone(
 ) -> Made:
     """The plan that gives ``target`` in ``admin``'s cluster what the source group has committed. Changes nothing.
 
-    From another cluster an offset becomes that of the first record with the time of the source's next record;
-    ``why`` says how exact that is. Partitions that the target lacks are troubles. Raises GroupIdNotFound for a source
-    group that doesn't exist, and what keeps a cluster from being looked at.
+    For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Else an
+    offset becomes that of the first record with the time of the source's next record; ``why`` says how exact that is.
+    Partitions that the target lacks are troubles. Raises what keeps a cluster from being looked at.
     """
-    groups = await _looked(source.admin or admin, source.group_id, timeout_ms)
+    theirs = source.admin or admin
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    is_here = await _is_here(source, cluster_id, timeout_ms)
+    groups = await look_at_groups(theirs, [source.group_id], timeout_ms=timeout_ms)
+    targets = await look_at_groups(admin, [target], timeout_ms=timeout_ms)
+    in_the_way = {**targets.failed, **groups.failed}
+    if groups.absent:
+        in_the_way[source.group_id] = GroupIdNotFound(f"Group {source.group_id} not found.")
+    if in_the_way:
+        troubles = [Trouble(group_id, None, why) for group_id, why in in_the_way.items()]
+        return Made(Plan(cluster_id, (), Kind.CLONE), tuple(troubles), (), groups.absent if is_here else ())
     committed = groups.committed[source.group_id]
-    if not committed and source.group_id not in groups.described:
-        raise GroupIdNotFound(f"Group {source.group_id} not found.")
     places = sorted(chosen(topics, committed))
     named = {tp: TopicPartition(source.topic_prefix + tp.topic, tp.partition) for tp in places}
     logs = await look_at_logs(admin, named.values(), timeout_ms=timeout_ms)
-    targets = await _looked(admin, target, timeout_ms)
-    troubles = [Trouble(target, to, _why_not(to, logs)) for to in named.values() if to in logs.failed]
+    troubles = _unusable(target, named.values(), logs)
     usable = {tp: committed[tp] for tp in places if named[tp] not in logs.failed}
-    remarks: list[str] = []
-    if source.admin is None:
-        found = {tp: Found(commit.offset, f"as {source.group_id} has it") for tp, commit in usable.items()}
+    remarks = _remarks(groups, source, has_translation=not is_here)
+    if is_here and not source.topic_prefix:
+        why = f"exactly as {source.group_id} has it"
+        found = {tp: Found(commit.offset, why, commit.leader_epoch) for tp, commit in usable.items()}
         failed: Mapping[TopicPartition, Failure] = {}
     else:
-        found, failed = await _translated(source.admin, admin, usable, named, logs, policies, remarks, timeout_ms)
+        found, failed = await _translated(theirs, admin, usable, named, logs, policies, remarks, timeout_ms)
     troubles += (Trouble(target, named[tp], why) for tp, why in failed.items())
-    before = targets.committed[target]
+    troubles += (Trouble(source.group_id, place, nothing(place)) for place in lacking(topics, committed))
     changes: dict[TopicPartition, Change] = {}
     for tp, one in found.items():
-        to, commit = named[tp], usable[tp]
-        epoch = commit.leader_epoch if source.admin is None else one.leader_epoch
-        after = OffsetAndMetadata(one.offset, epoch, commit.metadata)
-        change = Change(before.get(to), after, logs.oldest[to], logs.latest[to], why=one.why)
-        if is_within(change) or policies.if_out_of_range is Otherwise.CLAMP:
-            changes[to] = clamped(change)
+        to = named[tp]
+        after = OffsetAndMetadata(one.offset, one.leader_epoch, usable[tp].metadata)
+        change = Change(targets.committed[target].get(to), after, logs.oldest[to], logs.latest[to], why=one.why)
+        fitted = _fitted(change)
+        if fitted == change or policies.if_out_of_range is Otherwise.CLAMP:
+            changes[to] = fitted
         elif policies.if_out_of_range is Otherwise.FAIL:
-            troubles.append(Trouble(target, to, OutOfRange(clamped(change).why)))
+            troubles.append(Trouble(target, to, OutOfRange(fitted.why)))
         else:
-            remarks.append(f"{target} {to} is skipped: {clamped(change).why}")
-    troubles += (Trouble(source.group_id, place, nothing(place)) for place in lacking(topics, committed))
-    if changes and target not in targets.described:
-        remarks.append(f"there is no group {target}: applying the plan makes it")
+            remarks.append(f"{target} {to} is skipped: {fitted.why}")
     plans = (GroupPlan(target, changes, (), str(targets.state(target))),) if changes else ()
-    facts = _facts(changes, logs)
-    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
-    plan = Plan(cluster_id, plans, Kind.CLONE, made_ms, command, facts)
+    plan = Plan(cluster_id, plans, Kind.CLONE, made_ms, command, _facts(changes, logs))
     timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
-    return Made(timed, tuple(troubles), (*remarks, *more))
+    remarks += (*targets.remarks([target]), *more)
+    return Made(timed, tuple(troubles), tuple(remarks), targets.absent if changes else ())
 
 
-async def _looked(admin: Admin, group_id: str, timeout_ms: int | None) -> Groups:
-    groups = await look_at_groups(admin, [group_id], timeout_ms=timeout_ms)
-    if group_id in groups.failed:
-        raise groups.failed[group_id]
-    return groups
+async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | None) -> bool:
+    if source.admin is None:
+        return True
+    return cluster_id is not None and cluster_id == await cluster_id_of(source.admin, timeout_ms=timeout_ms)
 
 
-def _why_not(place: TopicPartition, logs: Logs) -> Failure:
-    is_missing = place.topic in logs.topics.done and place not in logs.existing(place.topic)
-    return PartitionsMissing([place]) if is_missing else logs.failed[place]
+def _remarks(groups: Groups, source: Source, *, has_translation: bool) -> list[str]:
+    """What is to be said of the group that is copied, and of where it is."""
+    remarks = []
+    if source.admin is not None and not has_translation:
+        how = "as they are" if not source.topic_prefix else "by time, to other topics"
+        remarks.append(f"both groups are in the same cluster: offsets are copied {how}")
+    if groups.state(source.group_id) not in INACTIVE:
+        remarks.append(f"{source.group_id} has members: what they commit from now on is not in the plan")
+    return remarks
+
+
+def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list[Trouble]:
+    """What the target's cluster lacks: whole topics once, and single partitions."""
+    troubles: dict[TopicPartition | str, Failure] = {}
+    for place in places:
+        if place.topic in logs.topics.failed:
+            troubles[place.topic] = logs.topics.failed[place.topic]
+        elif place in logs.failed:
+            is_missing = place not in logs.existing(place.topic)
+            troubles[place] = PartitionsMissing([place]) if is_missing else logs.failed[place]
+    return [Trouble(target, place, why) for place, why in troubles.items()]
 
 
 def _facts(places: Iterable[TopicPartition], logs: Logs) -> dict[str, TopicFacts]:
@@ -118,26 +140,15 @@ def _facts(places: Iterable[TopicPartition], logs: Logs) -> dict[str, TopicFacts
     return {name: facts for name, facts in found.items() if facts is not None}
 
 
-def is_within(change: Change) -> bool:
-    """Whether the log holds the planned offset."""
-    assert change.after is not None
-    assert change.oldest is not None
-    assert change.latest is not None
-    return change.oldest <= change.after.offset <= change.latest
-
-
-def clamped(change: Change) -> Change:
+def _fitted(change: Change) -> Change:
     """The change, to the nearer end of the log where that doesn't hold the offset; ``why`` says so then."""
-    if is_within(change):
+    fitted = change.clamped
+    if fitted == change:
         return change
     assert change.after is not None
-    assert change.oldest is not None
-    offset = change.after.offset
-    is_below = offset < change.oldest
-    why = f"{change.why}; {offset} is {'below the log start' if is_below else 'above the log end'}, that instead"
-    nearer = change.oldest if is_below else change.latest
-    assert nearer is not None
-    return change._replace(after=change.after._replace(offset=nearer, leader_epoch=None), why=why)
+    is_below = change.oldest is not None and change.after.offset < change.oldest
+    end = "below the log start" if is_below else "above the log end"
+    return fitted._replace(why=f"{change.why}; {change.after.offset} is {end}, that instead")
 
 
 async def _translated(

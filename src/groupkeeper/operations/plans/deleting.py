@@ -60,7 +60,7 @@ async def make_deletion(
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)
     timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms)
-    return Made(timed, tuple(troubles), tuple(remarks))
+    return Made(timed, tuple(troubles), tuple(remarks), groups.absent)
 
 
 def chosen(topics: Topics, committed: Committed) -> list[TopicPartition]:

@@ -83,7 +83,8 @@ def _judge_group(
         if is_same(now, change.after) and not _is_renewed(plan, change):
             continue
         if not is_same(now, change.before):
-            text = f"it was {_said(change.before)} when the plan was made, and is {_said(now)} now"
+            then = "when the plan was made" if plan.undoes is None else f"after the change {plan.undoes}"
+            text = f"it was {_said(change.before)} {then}, and is {_said(now)} now"
             troubles.append(Trouble(group_id, place, StalePlan(text)))
         elif (trouble := _unfit(place, change, logs)) is not None:
             troubles.append(Trouble(group_id, place, trouble))

@@ -74,11 +74,12 @@ ALL_COMMITTED = Topics(matches=lambda place: True)
 
 
 class Made(NamedTuple):
-    """A plan, what could not be part of it, and remarks for people."""
+    """A plan, what could not be part of it, and remarks for people. ``absent``: groups that don't exist."""
 
     plan: Plan
     troubles: tuple[Trouble, ...] = ()
     remarks: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 class Request(NamedTuple):
@@ -129,7 +130,8 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
     timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms) if request.has_times else (plan, [])
-    return Made(timed, (*troubles, *selection.troubles, *maker.troubles), (*maker.remarks, *remarks))
+    remarks = [*maker.remarks, *groups.remarks(group.group_id for group in plans), *remarks]
+    return Made(timed, (*troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
 
 
 async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> tuple[Plan, list[str]]:
@@ -218,7 +220,8 @@ class _Maker:
             assert self._request.scenario is not None
             scenario = self._request.scenario
         usable = self._usable(group_id, partitions, scenario, committed)
-        if not partitions and self._request.from_file is None and not self._request.topics.names:
+        is_there = group_id in self._groups.described
+        if is_there and not partitions and self._request.from_file is None and not self._request.topics.names:
             self.remarks.append(f"{group_id} has no committed offsets that were asked for")
         facts = Facts(self._logs.oldest, self._logs.latest, self._found, committed)
         made = plan_offsets(group_id, usable, scenario, facts)
@@ -229,8 +232,6 @@ class _Maker:
             if note is None or self._keeps(group_id, note):
                 why = self._aim or "the offset in the file"
                 changes[place] = change._replace(why=why if note is None else because(note), after_ms=None)
-        if changes and group_id not in self._groups.described:
-            self.remarks.append(f"there is no group {group_id}: applying the plan makes it")
         notes = tuple(note for note in made.notes if note.partition in changes)
         return GroupPlan(group_id, changes, notes, state)
 

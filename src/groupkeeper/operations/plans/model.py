@@ -56,6 +56,15 @@ class Change(NamedTuple):
             return end - start
         return min(max(end, oldest), latest) - min(max(start, oldest), latest)
 
+    @property
+    def clamped(self) -> Change:
+        """The same, to the nearer end of the log where that doesn't hold the planned offset."""
+        after, oldest, latest = self.after, self.oldest, self.latest
+        if after is None or oldest is None or latest is None or oldest <= after.offset <= latest:
+            return self
+        offset = min(max(after.offset, oldest), latest)
+        return self._replace(after=after._replace(offset=offset, leader_epoch=None))
+
 
 class NoteKind(StrEnum):
     """Why a planned offset isn't the one that was asked for."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
-    ConsumerGroupDescription,
     Failure,
     GroupState,
     GroupType,
@@ -22,14 +21,21 @@ from groupkeeper.operations.plans.deleting import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.making import Made, Topics
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
-from groupkeeper.operations.plans.world import Committed, Groups, Logs, look_at_ends, look_at_groups, read_topics
+from groupkeeper.operations.plans.world import (
+    Committed,
+    Group,
+    Groups,
+    Logs,
+    look_at_ends,
+    look_at_groups,
+    read_topics,
+)
 from groupkeeper.operations.reset import INACTIVE
-from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.times import span_text, utc_text
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
 RETENTION = "offsets.retention.minutes"
-_DAY_MS = 86_400_000
 
 
 class Criteria(NamedTuple):
@@ -85,7 +91,7 @@ async def make_sweep(
     facts = _facts(plans, logs, missing)
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.SWEEP, now_ms, command, facts)
-    return Made(plan, tuple(troubles), tuple(sweep.remarks))
+    return Made(plan, tuple(troubles), tuple(sweep.remarks), groups.absent)
 
 
 def _why_missing(place: TopicPartition, described: Batch[str, TopicDescription]) -> str | None:
@@ -187,7 +193,7 @@ class _Sweep:
         times = self._times.commits.get(group_id, {})
         return {tp: one for tp, one in times.items() if tp in committed and committed[tp].offset == one.offset}
 
-    def _idle(self, group_id: str, committed: Committed, group: ConsumerGroupDescription | None) -> dict[str, str]:
+    def _idle(self, group_id: str, committed: Committed, group: Group | None) -> dict[str, str]:
         """The topics of a group that are idle, with what is known of it."""
         if self._criteria.idle_ms is None or self._times.failure(group_id) is not None or not committed:
             return {}
@@ -211,16 +217,13 @@ class _Sweep:
                 continue
             last_ms = max(times)
             if last_ms <= limit_ms and self._times.empty_ms.get(group_id, last_ms) <= limit_ms:
-                days = (self._now_ms - last_ms) // _DAY_MS
                 what = "last commit" if is_exact else "the last record read is of"
-                idle[topic] = f"{what} {utc_text(last_ms)}, {days} days ago"
+                idle[topic] = f"{what} {utc_text(last_ms)}, {span_text(self._now_ms - last_ms)} ago"
         if has_unknown:
             self.remarks.append(f"{group_id}: it is not known how old all of its offsets are; those are left alone")
         return idle
 
-    def _expiring(
-        self, group_id: str, committed: Committed, group: ConsumerGroupDescription | None
-    ) -> dict[TopicPartition, str]:
+    def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
         """The partitions whose offsets the brokers remove soon: with the rules of their own expiration (GO-71)."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:

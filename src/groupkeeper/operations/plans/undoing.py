@@ -54,11 +54,6 @@ async def make_undo(
 
 def _fitted(change: Change, policy: Otherwise) -> Change | None:
     """The change, to an offset that the log holds if it is to be so; None: it is left out."""
-    if change.after is None or change.oldest is None or change.latest is None or policy is Otherwise.FAIL:
+    if policy is Otherwise.FAIL or change.clamped == change:
         return change
-    nearer = min(max(change.after.offset, change.oldest), change.latest)
-    if nearer == change.after.offset:
-        return change
-    if policy is Otherwise.SKIP:
-        return None
-    return change._replace(after=change.after._replace(offset=nearer, leader_epoch=None))
+    return change.clamped if policy is Otherwise.CLAMP else None

@@ -9,10 +9,12 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
-    ConsumerGroupDescription,
     Failure,
+    GroupListing,
     GroupState,
+    GroupType,
     ListedOffset,
+    MemberDescription,
     OffsetAndMetadata,
     OffsetSpec,
     Position,
@@ -21,7 +23,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.describe import unreachable
-from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers
 from groupkeeper.operations.plans.model import TopicFacts
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.topics import describe_topics
@@ -36,10 +38,19 @@ _WRITABLE = range(253_402_300_800_000)
 """Timestamps that can be written as dates: from 1970 to the year 9999."""
 
 
+class Group(NamedTuple):
+    """A group that exists. Who the members of a streams group are isn't known here."""
+
+    group_id: str
+    group_type: GroupType
+    group_state: GroupState
+    members: tuple[MemberDescription, ...] = ()
+
+
 class Groups(NamedTuple):
     """``described`` has groups that exist; ``committed`` every group that could be asked; ``failed`` the others."""
 
-    described: dict[str, ConsumerGroupDescription]
+    described: dict[str, Group]
     committed: dict[str, Committed]
     failed: dict[str, Failure]
 
@@ -53,6 +64,20 @@ class Groups(NamedTuple):
         if self.state(group_id) not in INACTIVE:
             group = self.described[group_id]
             raise GroupIsActive(group_id, group.group_state, group.members)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The groups that don't exist."""
+        return tuple(key for key in self.committed if key not in self.described and key not in self.failed)
+
+    def remarks(self, group_ids: Iterable[str]) -> list[str]:
+        """What is to be said before offsets of these groups are committed."""
+        return [
+            f"{group_id} is a streams group: its offsets are set, its state stores and internal topics are left as "
+            "they are; kafka-streams-groups of Apache Kafka can reset those, too"
+            for group_id in group_ids
+            if group_id in self.described and self.described[group_id].group_type is GroupType.STREAMS
+        ]
 
 
 class Logs(NamedTuple):
@@ -77,8 +102,10 @@ class Logs(NamedTuple):
         return [] if described is None else [TopicPartition(topic, one.partition) for one in described.partitions]
 
 
-def read_topics(group: ConsumerGroupDescription | None) -> frozenset[str] | None:
+def read_topics(group: Group | None) -> frozenset[str] | None:
     """The topics that members of a group read or mean to, None when one of them doesn't say."""
+    if group is not None and group.group_type is GroupType.STREAMS:
+        return None
     topics: set[str] = set()
     for member in () if group is None else group.members:
         if member.subscribed_topics is None or member.subscribed_topic_regex:
@@ -89,21 +116,51 @@ def read_topics(group: ConsumerGroupDescription | None) -> frozenset[str] | None
 
 
 async def look_at_groups(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Groups:
-    """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure."""
+    """States, members and committed offsets of groups. A group that doesn't exist has no offsets and no failure, a
+    share group the failure NotOfConsumers.
+    """
     if not group_ids:
         return Groups({}, {}, {})
     described, offsets = await asyncio.gather(
-        admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms),
+        describe(admin, group_ids, timeout_ms=timeout_ms),
         admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms),
     )
     failed = {group_id: why for group_id, why in described.failed.items() if not isinstance(why, GroupIdNotFound)}
-    failed |= offsets.failed
+    failed = offsets.failed | failed
     committed: dict[str, Committed] = {}
     for group_id, batch in offsets.done.items():
         committed[group_id] = {tp: offset for tp, offset in batch.done.items() if offset is not None}
         for failure in batch.failed.values():
             failed[group_id] = failure
     return Groups(described.done, committed, failed)
+
+
+async def describe(admin: Admin, group_ids: Collection[str], *, timeout_ms: int | None = None) -> Batch[str, Group]:
+    """States and members. A share group fails with NotOfConsumers, one that doesn't exist with GroupIdNotFound."""
+    described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    done = {key: Group(key, one.group_type, one.group_state, one.members) for key, one in described.done.items()}
+    failed = dict(described.failed)
+    unknown = [key for key, why in failed.items() if isinstance(why, GroupIdNotFound)]
+    listed = await _of_other_types(admin, timeout_ms) if unknown else {}
+    for group_id in unknown:
+        found = listed.get(group_id)
+        if found is None:
+            continue
+        if found.group_type is GroupType.SHARE:
+            failed[group_id] = NotOfConsumers(group_id)
+        else:
+            del failed[group_id]
+            done[group_id] = Group(group_id, GroupType.STREAMS, found.group_state or GroupState.UNKNOWN)
+    return Batch(done, failed)
+
+
+async def _of_other_types(admin: Admin, timeout_ms: int | None) -> Mapping[str, GroupListing]:
+    """Share and streams groups: to a request for groups of consumers the brokers say that they don't exist."""
+    try:
+        listed = await admin.list_groups(types=[GroupType.SHARE, GroupType.STREAMS], timeout_ms=timeout_ms)
+    except (KafkaError, ClientError):  # brokers that have no types have no such groups
+        return {}
+    return listed.groups
 
 
 async def look_at_logs(
