@@ -7,16 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tests.differential.log import Line, LogTail
-from tests.differential.wire import Pool
+from tests.differential.log import PARTITIONS, Line, LogTail
+from tests.differential.wire import Connection, Pool
 
+from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.protocol.consumer_protocol import decode_assignment
 from groupkeeper.protocol.errors import NONE
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from groupkeeper.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from groupkeeper.protocol.messages.describe_groups_response import DescribedGroupMember, DescribeGroupsResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -48,7 +54,10 @@ class Side:
         self.pool = Pool(bootstrap_servers)
         self.group_id = ""
         self.topic_ids: dict[str, bytes] = {}
+        self.name_by_id: dict[bytes, str] = {}
         self.beliefs: dict[str, Belief] = {}
+        self._lines: list[Line] = []
+        self._probes = 0
 
     def prepare(self) -> None:
         """Creates the topics and waits for the coordinator."""
@@ -74,6 +83,52 @@ class Side:
             return all(len(one.partitions) == counts[one.name or ""] for one in known.topics)
 
         self.until(is_known)
+        for name in counts:
+            made_before = sum(one.rstrip("'") == name for one in self.name_by_id.values())
+            self.name_by_id.setdefault(self.topic_ids[name], name + "'" * made_before)
+
+    def make_topic(self, name: str, count: int) -> None:
+        """Creates a topic; returns when the coordinator knows."""
+        self.make_topics({name: count})
+        self._until_seen(name, count)
+
+    def grow_topic(self, name: str, count: int) -> None:
+        """Adds partitions; returns when the coordinator knows."""
+        self.pool.ask(CreatePartitionsRequest([CreatePartitionsTopic(name, count, None)], 30_000), 3)
+        self._until_seen(name, count)
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic; returns when the coordinator knows, and has deleted its offsets."""
+        self.pool.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5)
+        self._until_seen(name, 0)
+        fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(self.group_id, topics=None)])
+
+        def are_deleted() -> bool:
+            answer = self.pool.ask(fetch, 8)
+            return all(topic.name != name for topic in answer.groups[0].topics)  # type: ignore[attr-defined]
+
+        self.until(are_deleted)
+
+    def _until_seen(self, name: str, count: int) -> None:
+        """Waits until another group in the same partition of the offsets topic is given that many partitions."""
+        mine = partition_of_group(self.group_id, PARTITIONS)
+        while partition_of_group(f"probe-{self._probes}", PARTITIONS) != mine:
+            self._probes += 1
+        probe = f"probe-{self._probes}"
+        self._probes += 1
+
+        def is_seen() -> bool:
+            # Who joins, if once more, is told its assignment.
+            answer = self.pool.ask(
+                ConsumerGroupHeartbeatRequest(probe, "p", 0, None, None, 9_000, [name], None, None, []), 0
+            )
+            assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+            assert answer.assignment is not None, answer
+            return sum(len(one.partitions) for one in answer.assignment.topic_partitions) == count
+
+        self.until(is_seen)
+        self.pool.ask(ConsumerGroupHeartbeatRequest(probe, "p", -1), 0)
+        self.pool.ask(DeleteGroupsRequest([probe]), 2)
 
     def until(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + SETTLED_S
@@ -84,18 +139,18 @@ class Side:
     def begin(self, program: str) -> None:
         self.group_id = program
         self.beliefs = {}
+        self._lines = []
 
     def belief(self, symbol: str) -> Belief:
         return self.beliefs.setdefault(symbol, Belief(symbol))
 
-    def has_consumers(self) -> bool:
-        """Whether the group is a consumer group with members: a classic one would keep who joins waiting."""
-        answer = self.pool.ask(ConsumerGroupDescribeRequest([self.group_id]), 1)
-        return bool(answer.groups[0].members)  # type: ignore[attr-defined]
+    def send(self, request: RootMessage, version: int) -> Connection:
+        connection = self.pool.take()
+        connection.send(request, version)
+        return connection
 
-    def ask(self, symbol: str, request: RootMessage, version: int) -> object:
+    def learn(self, symbol: str, answer: RootMessage) -> object:
         """The answer as it may be compared; a member remembers what it is told."""
-        answer = self.pool.ask(request, version)
         belief = self.belief(symbol)
         if isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.error_code == NONE:
             belief.member_id = answer.member_id or belief.member_id
@@ -105,16 +160,38 @@ class Side:
         elif isinstance(answer, JoinGroupResponse) and answer.member_id:
             belief.member_id = answer.member_id
             belief.epoch = max(answer.generation_id, 0)
+            self._learn_ids(answer.members)
+        elif isinstance(answer, DescribeGroupsResponse):
+            self._learn_ids(answer.groups[0].members)
         elif isinstance(answer, SyncGroupResponse) and answer.error_code == NONE and answer.assignment:
             assigned = decode_assignment(answer.assignment).assigned_partitions
             belief.owned = [(self.topic_ids[one.topic], list(one.partitions)) for one in assigned]
         return self.normal(answer)
 
+    def _learn_ids(self, members: Sequence[JoinGroupResponseMember | DescribedGroupMember]) -> None:
+        """Of members of a classic group, whose own answers may come later: all of them are static."""
+        for member in members:
+            self.belief((member.group_instance_id or "i?")[1:]).member_id = member.member_id
+
+    def leader(self, answer: RootMessage) -> str:
+        """Who leads, of members of the classic protocol."""
+        return self._symbolic(answer.leader) if isinstance(answer, JoinGroupResponse) else ""
+
+    def resolved(self) -> tuple[int, set[str]]:
+        """How often topics of regular expressions were written, and the expressions that have some."""
+        self._lines += self.log.read([self.group_id])
+        count, live = 0, set[str]()
+        for entry, version in self._lines:
+            if isinstance(entry.key, ConsumerGroupRegularExpressionKey):
+                count += version is not None
+                (live.discard if version is None else live.add)(entry.key.regular_expression)
+        return count, live
+
     def records(self, at_least: int = 0) -> list[object]:
         """What the program wrote; records of one kind, and tombstones, are in no order side by side."""
-        lines = self.log.read([self.group_id], at_least, 5.0)
+        self._lines += self.log.read([self.group_id], at_least - len(self._lines), 5.0)
         normal: list[object] = []
-        for _, run in groupby(lines, self._kind):
+        for _, run in groupby(self._lines, self._kind):
             normal += sorted(((self.normal(record), version) for record, version in run), key=repr)
         return normal
 
@@ -135,7 +212,7 @@ class Side:
         if name == "assignment" and isinstance(value, bytes) and value:
             return self.normal(decode_assignment(value).assigned_partitions)
         if isinstance(value, bytes):
-            return next((topic for topic, known in self.topic_ids.items() if known == value), value)
+            return self.name_by_id.get(value, value)
         return self._symbolic(value) if isinstance(value, str) else value
 
     def _fields(self, message: Message) -> Sequence[tuple[str, object]]:

@@ -156,10 +156,13 @@ def _released(rebalance: Rebalance | None) -> list[Released]:
     """Everybody who waits for the rebalance is told to begin again, in the consumer group (GM-03)."""
     if rebalance is None:
         return []
-    answer: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
-    if isinstance(rebalance, Joining):
-        answer = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None)
-    return [Released(call_id, answer) for calls in rebalance.waiting.values() for call_id in calls]
+    released = []
+    for member_id, calls in rebalance.waiting.items():
+        answer: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
+        if isinstance(rebalance, Joining):
+            answer = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None, member_id=member_id)
+        released += [Released(call_id, answer) for call_id in calls]
+    return released
 
 
 # --- down

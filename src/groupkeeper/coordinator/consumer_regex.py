@@ -68,7 +68,8 @@ def _look_up_if_due(step: Step, settings: Settings, call: Call) -> None:
     group = step.group
     if not group.regex_counts or group.soft.is_resolving:
         return
-    latest_ms = max((one.time_ms for one in group.resolved.values()), default=None)
+    # A change that makes way for another expression does not shorten the interval for its own heartbeat.
+    latest_ms = max((one.time_ms for one in step.logged.resolved.values()), default=None)
     if latest_ms is not None and latest_ms <= step.now_ms <= latest_ms + _LEAST_INTERVAL_MS:
         return
     version = max((one.version for one in group.resolved.values()), default=-1)

@@ -191,17 +191,16 @@ class Step:
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
         """Removes members and what only they needed; raises the group epoch (GN-16)."""
+        regexes: dict[str, None] = {}
         for member_id in member_ids:
+            regexes[self.group.members[member_id].subscribed_topic_regex] = None
             self.write(*consumer_records.member_tombstones(self.group.group_id, member_id))
             self.disarm_all(member_id)
-        self.drop_unused_regexes()
-        self.bump()
-
-    def drop_unused_regexes(self) -> None:
-        """Removes the topics of regular expressions that nobody subscribes to."""
-        unused = [regex for regex in self.group.resolved if regex not in self.group.regex_counts]
+        # Whether resolved or not: a lookup may be under way.
+        unused = [regex for regex in regexes if regex and regex not in self.group.regex_counts]
         if unused:
             self.write(*(consumer_records.regex_tombstone(self.group.group_id, regex) for regex in unused))
+        self.bump()
 
     def disarm_all(self, member_id: str) -> None:
         """Forgets every timer of a member."""
