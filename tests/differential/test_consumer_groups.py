@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.consumer_compare import Comparison, Undecided
 from tests.differential.consumer_side import Side
 from tests.differential.consumer_steps import Program
+from tests.differential.consumer_uniform import CountingSide, UniformProgram
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "100"))
@@ -29,7 +31,7 @@ PROPERTIES = {
 
 
 @pytest.fixture(scope="module")
-def sides() -> Iterator[tuple[Side, Side]]:
+def servers() -> Iterator[tuple[str, str]]:
     if reason := why_unavailable():
         pytest.skip(reason)
     try:
@@ -39,24 +41,41 @@ def sides() -> Iterator[tuple[Side, Side]]:
     ours = GroupkeeperBroker(PROPERTIES)
     with ApacheKafka(PROPERTIES) as reference:
         ours.start()
-        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
         try:
-            for side in both:
-                side.prepare()
-            yield both
+            yield ours.bootstrap_servers, reference.bootstrap_servers
         finally:
-            for side in both:
-                side.pool.close()
             ours.stop()
+
+
+@contextmanager
+def both(servers: tuple[str, str], kind: type[Side]) -> Iterator[tuple[Side, Side]]:
+    """Connections to both brokers, which are ready."""
+    ours, reference = (kind(one) for one in servers)
+    try:
+        for side in (ours, reference):
+            side.prepare()
+        yield ours, reference
+    finally:
+        for side in (ours, reference):
+            side.pool.close()
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(3600)
-def test_same_consumer_groups(sides: tuple[Side, Side]) -> None:  # GN-*, GM-*, GO-06, GO-07, GF-02, GR-10, K1099-*
+def test_same_consumer_groups(servers: tuple[str, str]) -> None:  # GN-*, GM-*, GO-06, GO-07, GF-02, GR-10, K1099-*
     undecided = 0
-    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
-        try:
-            Comparison(*sides).run(Program(seed))
-        except Undecided:
-            undecided += 1
+    with both(servers, Side) as sides:
+        for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+            try:
+                Comparison(*sides).run(Program(seed))
+            except Undecided:
+                undecided += 1
     assert undecided <= PROGRAMS // 10, f"{undecided} of {PROGRAMS} programs came to no end"
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(3600)
+def test_same_shares_by_the_uniform_assignor(servers: tuple[str, str]) -> None:  # GN-11, GN-12, GN-14, GN-17, GN-22
+    with both(servers, CountingSide) as sides:
+        for seed in range(FIRST_SEED, FIRST_SEED + max(PROGRAMS // 10, 1)):
+            UniformProgram(sides, seed).run()
