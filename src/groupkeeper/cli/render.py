@@ -81,7 +81,7 @@ class TableWriter:
         """The cells of a column, as wide as each other."""
         name = self._columns[position]
         title = [name.upper().replace("_", "-")] if has_header else []
-        texts = title + [as_text(row[name]) for row in rows]
+        texts = title + _texts([row[name] for row in rows])
         is_plain = "".join(texts).isascii()
         widest = max(map(len if is_plain else width, texts))
         size = self._widths[position] = max(self._widths[position], min(_WIDEST, widest))
@@ -97,6 +97,17 @@ class TableWriter:
             styles = [BOLD] * has_header + [_STYLES.get(name, {}).get(text, "") for text in texts[has_header:]]
             cells = list(map(_painted, cells, texts, styles))
         return cells
+
+
+def _texts(values: Sequence[Value]) -> list[str]:
+    """The texts of a column. Most columns have few values; of numbers and yes-or-no they have one kind, so that 1 and
+    True don't meet.
+    """
+    try:
+        known = {value: as_text(value) for value in set(values)}
+    except TypeError:  # lists
+        return list(map(as_text, values))
+    return [known[value] for value in values]
 
 
 def _painted(cell: str, text: str, style: str) -> str:

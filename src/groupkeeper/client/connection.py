@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         "_failure",
         "_max_answer_bytes",
         "_needed_bytes",
+        "_outgoing",
         "_received_bytes",
         "_token",
         "_transport",
@@ -75,6 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._correlation_id = 0
         self._buffer = bytearray(_BUFFER_BYTES)
         self._chunks: list[bytes] = []
+        self._outgoing: list[bytes] = []
         self._received_bytes = 0
         self._needed_bytes = 4
 
@@ -148,11 +150,16 @@ class Connection(asyncio.BufferedProtocol):
     async def exchange(self, request: RootMessage, version: int, timeout_s: float) -> bytes:
         """As ``ask``, but the answer is left as a frame: response header and body."""
         answer = self._send(request, version)
+        # asyncio.timeout would do, and take as long as writing the request.
+        expiry = asyncio.get_running_loop().call_later(timeout_s, self._expire, answer, timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await answer
-        except TimeoutError:
-            raise CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms") from None
+            return await answer
+        finally:
+            expiry.cancel()
+
+    def _expire(self, answer: asyncio.Future[bytes], timeout_s: float) -> None:
+        if not answer.done():
+            answer.set_exception(CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms"))
 
     async def exchange_token(self, token: bytes, timeout_s: float) -> bytes:
         """Send a frame without header and wait for one: SASL before Kafka 1.0. Nothing else may be under way."""
@@ -191,8 +198,16 @@ class Connection(asyncio.BufferedProtocol):
         self._correlation_id = 0 if correlation_id == _MAX_INT32 else correlation_id + 1
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.pending[correlation_id] = answer
-        self._transport.write(frame)
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing.append(frame)
         return answer
+
+    def _flush(self) -> None:
+        """Write the requests of one round of the event loop at once."""
+        frames, self._outgoing = self._outgoing, []
+        if self._transport is not None and self._failure is None:
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _deliver(self, frame: bytes) -> None:
         if self._token is not None:
