@@ -73,6 +73,7 @@ class Shard:
         self._meters = meters
         self._do_share_work = do_share_work
         self._share_work: dict[asyncio.Task[None], ShareWork] = {}
+        self._share_turn = asyncio.Lock()
         self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
         self._parked: dict[int, asyncio.Future[Message]] = {}
         self._last_call_id = 0
@@ -126,18 +127,18 @@ class Shard:
         self,
         request: Message,
         version: int,
-        *,
         client_id: str = "",
         client_host: str = "",
+        *,
         fresh_id: str = "",
         regex_trouble: str | None = None,
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
         """The answer to a request; waits while it is parked. `may_describe` tells which topics its caller may see."""
-        try:
-            self.require_active()
-        except KafkaError as error:
-            return refuse(request, error)
+        if self.failure is not None:
+            return refuse(request, NotCoordinator())
+        if self.is_loading:
+            return refuse(request, CoordinatorLoadInProgress())
         self._last_call_id += 1
         call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
         began_ns = perf_counter_ns()
@@ -171,7 +172,8 @@ class Shard:
 
     async def _finish_share_work(self, work: ShareWork) -> None:
         assert self._do_share_work is not None
-        errors = await self._do_share_work(work)
+        async with self._share_turn:  # in the order in which it was asked for
+            errors = await self._do_share_work(work)
         if self.failure is None:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
 

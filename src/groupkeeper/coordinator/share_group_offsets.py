@@ -253,9 +253,21 @@ def offsets_deleted(
         done = partitions.keys() - failed.keys()
         has = group.partitions
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
-        written = (records.partitions_record(group.group_id, replace(has, deleting=deleting)),) if done else ()
+        changed = without_forgotten(replace(has, deleting=deleting), work, group.group_id, errors)
+        written = (records.partitions_record(group.group_id, changed),) if done else ()
     answer = _deleted(state.topics, request, partitions, failed)
     return Result(records=written, released=(Released(call.call_id, answer),))
+
+
+def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, errors: ShareErrors) -> SharePartitions:
+    """What a group has after share-partitions were forgotten. One that became initialized meanwhile was so before: of
+    two alterations at a time the second one took its topic out of deletion, and then the first one ended.
+    """
+    gone = {
+        topic_id: _without_errors(group_id, topic_id, partitions, errors)
+        for topic_id, partitions in work.partitions[group_id].items()
+    }
+    return replace(has, initialized=remove_partitions(has.initialized, gone))
 
 
 def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:

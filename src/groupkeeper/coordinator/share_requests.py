@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from groupkeeper.coordinator import share_group_offsets
-from groupkeeper.coordinator.result import Call, Released, Result
+from groupkeeper.coordinator.result import Call, Record, Released, Result
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.share_group_describe import describe_share_groups, share_describe_failure
 from groupkeeper.coordinator.share_group_heartbeat import heartbeat
+from groupkeeper.coordinator.share_group_records import partitions_record
 from groupkeeper.coordinator.share_work import DeleteShares, InitializeShares, ShareErrors, ShareWork
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.views import remove_groups
@@ -57,14 +58,20 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
     So does one whose offsets were altered meanwhile: without it nobody would know of its share-partitions any more.
     """
     codes = {key.group_id: error.code for key, error in errors.items()}
+    written: list[Record] = []
     for group_id in work.partitions:
         group = state.groups.get(group_id)
-        if isinstance(group, ShareGroup) and not group.members and (group.has.initializing or group.has.initialized):
+        if not isinstance(group, ShareGroup):
+            continue
+        left = share_group_offsets.without_forgotten(group.has, work, group_id, errors)
+        if left != group.has:
+            written.append(partitions_record(group_id, left))
+        if not group.members and (group.has.initializing or group.has.initialized):
             codes.setdefault(group_id, CoordinatorLoadInProgress.code)
     result = remove_groups(state, request, codes)
     assert isinstance(result.response, Message)
     released = (Released(work.call.call_id, result.response),)
-    return Result(records=result.records, timers=result.timers, released=released)
+    return Result(records=(*written, *result.records), timers=result.timers, released=released)
 
 
 def refuse(request: Message, error: KafkaError) -> Message:

@@ -1,7 +1,7 @@
 """What the coordinator of a share group asks the share coordinator to do, as values.
 
-Whoever drives the coordinator does it afterwards, in its own time, and hands the share-partitions that failed to
-`Coordinator.share_work_done`, which is another operation.
+Whoever drives the coordinator does it afterwards, in its own time but in that order, and hands the share-partitions
+that failed to `Coordinator.share_work_done`, which is another operation.
 """
 
 from __future__ import annotations
