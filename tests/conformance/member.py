@@ -69,6 +69,10 @@ class Member:
         self._asked.put((question, answer))
         return answer.result(timeout)
 
+    def commit(self) -> None:
+        """Commits what it has read."""
+        self.ask(lambda consumer: consumer.commit())
+
     def stop(self) -> None:
         """Leave as the client library leaves when it is closed."""
         self._ending.set()

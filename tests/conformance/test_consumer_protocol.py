@@ -12,6 +12,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from tests.conformance.brokers import RunningBroker, wait_for
 from tests.conformance.clients import CLIENTS, Client, ConsumerOptions, Sent
+from tests.conformance.java_member import JavaMember
 from tests.conformance.member import Member
 
 pytestmark = pytest.mark.conformance
@@ -57,9 +58,12 @@ def share(members: list[Consumer]) -> None:
     poll_until(members, is_shared)
 
 
+def listed(admin: AdminClient, group: str) -> Any:
+    return next(one for one in admin.list_consumer_groups().result(20).valid if one.group_id == group)
+
+
 def group_type(admin: AdminClient, group: str) -> str:
-    listed = admin.list_consumer_groups().result(20).valid
-    return next(str(one.type.name) for one in listed if one.group_id == group)
+    return str(listed(admin, group).type.name)
 
 
 def test_a_group_migrates_up_and_down_under_its_members(broker: RunningBroker, admin: AdminClient, topic: str) -> None:
@@ -94,25 +98,33 @@ NEW_PROTOCOL: dict[str, Any] = {
 class Flow:
     """Records to a topic, and the members that read them; every record has a value of its own."""
 
-    def __init__(self, broker: RunningBroker, topic: str) -> None:
+    def __init__(self, broker: RunningBroker, admin: AdminClient, topic: str) -> None:
         self._broker = broker
+        self._admin = admin
         self._topic = topic
         self._sent = 0
-        self.members: list[Member] = []
+        self.members: list[Member | JavaMember] = []
 
     def member(self, client: Client, **extra: object) -> Member:
         """A member of the group named like the topic, not yet among `members`."""
         options = ConsumerOptions(group=self._topic, extra=extra)
         return Member(client, self._broker.bootstrap_servers, options, [self._topic])
 
+    def java_member(self) -> JavaMember:
+        """The Java consumer with the new protocol, not yet among `members`."""
+        return JavaMember(self._broker.bootstrap_servers, self._topic, self._topic, group_protocol="consumer")
+
     def share(self) -> None:
-        """Waits until the members own all partitions, each of them once, and nobody has none."""
+        """Waits until the members own all partitions, each of them once, nobody has none, and the group is Stable: else
+        members of the classic protocol may be about to give up what they have not committed.
+        """
 
         def is_shared() -> bool:
             owned = [partition.partition for member in self.members for partition in member.assignment]
-            return sorted(owned) == list(range(PARTITIONS)) and all(member.assignment for member in self.members)
+            has_all = sorted(owned) == list(range(PARTITIONS)) and all(member.assignment for member in self.members)
+            return has_all and listed(self._admin, self._topic).state.name == "STABLE"
 
-        wait_for(is_shared, "the assignment", 60)
+        wait_for(is_shared, "the assignment", 90)
 
     def send_and_commit(self) -> None:
         """Each record of another batch is read once and by one member; nothing else is. Then all is committed."""
@@ -127,7 +139,7 @@ class Flow:
 
         wait_for(lambda: len(read()) >= len(values), "the records", 60)
         for member in self.members:
-            member.ask(lambda each: each.commit())
+            member.commit()
         assert sorted(read(), key=str) == sorted(values, key=str)
 
 
@@ -136,7 +148,7 @@ def test_members_of_all_libraries_migrate_without_losing_or_repeating(
     broker: RunningBroker, admin: AdminClient, topic: str
 ) -> None:
     # GM-03, GM-04, GM-07, GO-06
-    flow = Flow(broker, topic)
+    flow = Flow(broker, admin, topic)
     with ExitStack() as stack:
         for name in sorted(CLIENTS):
             flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
@@ -152,5 +164,66 @@ def test_members_of_all_libraries_migrate_without_losing_or_repeating(
         flow.share()
         assert group_type(admin, topic) == "CLASSIC"
         flow.send_and_commit()
+        for member in flow.members:
+            member.stop()
+
+
+@pytest.mark.timeout(400)
+def test_the_java_consumer_among_members_of_all_libraries(
+    broker: RunningBroker, admin: AdminClient, topic: str, apache_jars: None
+) -> None:
+    # GM-02, GM-03, GM-04, GM-07, GO-06, K1099-12
+    flow = Flow(broker, admin, topic)
+    with ExitStack() as stack:
+        for name in sorted(CLIENTS):
+            flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
+        flow.share()
+        flow.send_and_commit()
+        java = stack.enter_context(flow.java_member())
+        flow.members.append(java)
+        flow.share()
+        assert group_type(admin, topic) == "CONSUMER"
+        flow.send_and_commit()
+        librdkafka = stack.enter_context(flow.member(CLIENTS["confluent"], **NEW_PROTOCOL))
+        flow.members.append(librdkafka)
+        flow.share()
+        flow.send_and_commit()
+        for leaving, kind in ((librdkafka, "CONSUMER"), (java, "CLASSIC")):
+            flow.members.remove(leaving)
+            leaving.stop()
+            flow.share()
+            assert group_type(admin, topic) == kind
+            flow.send_and_commit()
+        for member in flow.members:
+            member.stop()
+
+
+@pytest.mark.timeout(400)
+def test_java_members_take_a_group_over_and_give_it_back(
+    broker: RunningBroker, admin: AdminClient, topic: str, apache_jars: None
+) -> None:
+    # GM-03, GM-07, GO-06: each classic member in turn makes place, as in an upgrade of a fleet, and comes back.
+    flow = Flow(broker, admin, topic)
+    with ExitStack() as stack:
+        old = [stack.enter_context(flow.member(CLIENTS[name])) for name in sorted(CLIENTS)]
+        flow.members += old
+        flow.share()
+        flow.send_and_commit()
+        new: list[JavaMember] = []
+        for leaving in old:
+            leaving.stop()
+            flow.members.remove(leaving)
+            new.append(stack.enter_context(flow.java_member()))
+            flow.members.append(new[-1])
+            flow.share()
+            flow.send_and_commit()
+        assert group_type(admin, topic) == "CONSUMER"
+        for name, java in zip(sorted(CLIENTS), new, strict=True):
+            java.stop()
+            flow.members.remove(java)
+            flow.members.append(stack.enter_context(flow.member(CLIENTS[name])))
+            flow.share()
+            flow.send_and_commit()
+        assert group_type(admin, topic) == "CLASSIC"
         for member in flow.members:
             member.stop()

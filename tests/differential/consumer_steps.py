@@ -282,7 +282,8 @@ class Program:
 
         def build(side: Side) -> RootMessage:
             belief = side.belief(who)
-            owned = [(side.name_by_id[one].rstrip("'"), some) for one, some in belief.owned] if keeps else []
+            # In an order that doesn't come from topic ids.
+            owned = sorted((side.name_by_id[one].rstrip("'"), some) for one, some in belief.owned) if keeps else []
             said = encode_subscription(
                 ConsumerProtocolSubscription(topics=names, owned_partitions=[TopicPartition(*one) for one in owned]), 1
             )
