@@ -128,7 +128,7 @@ def shown(row: dict[str, Any]) -> Shown:
         key = {"group": row["group_id"], "topic": row["topic"], "partition": row["partition"]}
         value = None if row["is_tombstone"] else commit_value(row)
     else:
-        record = row["group_record"]
+        record = json.loads(row["group_record"])
         value = None if row["is_tombstone"] else json.loads(record["value_json"])
         if record_type is None:
             return Shown(None, value)

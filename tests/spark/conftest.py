@@ -38,6 +38,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def servers() -> Iterator[str]:
     """A broker for the session: tests keep apart by the names of their topics and groups."""
-    properties = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+    properties = {
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "4",
+        "log.retention.ms": "-1",  # the tests' records are of 2023
+    }
     with BackgroundBroker(properties=properties) as broker:
         yield broker.bootstrap_servers

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys
 from groupkeeper.pipeline.decode.batches import RecordSet
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.pipeline.tables.log import GROUP_RECORD
 from groupkeeper.protocol.codec import MalformedMessage, encode
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
@@ -41,7 +44,16 @@ def decoded(records: Any) -> list[dict[str, Any]]:
     assert all(batch.schema.equals(DECODED.arrow) for batch in batches)
     for batch in batches:
         batch.validate(full=True)
-    return sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: row["log_offset"])
+    found = sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: row["log_offset"])
+    return [row | {"group_record": row["group_record"] and columns_of(row["group_record"])} for row in found]
+
+
+def columns_of(text: str) -> dict[str, Any]:
+    """The columns that are in the JSON, with their types; those that it lacks are null."""
+    record = json.loads(text)
+    assert set(record) <= {column.name for column in GROUP_RECORD}
+    (found,) = pa.array([record], pa.struct([(column.name, column.type) for column in GROUP_RECORD])).to_pylist()
+    return found
 
 
 def key_bytes(key: Any, record_type: int) -> bytes:

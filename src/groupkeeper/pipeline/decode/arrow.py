@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits
-from groupkeeper.pipeline.decode.group_record import group_id_of, group_record, marker_record
+from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, marker_json
 from groupkeeper.pipeline.decode.known import Known, read_record
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
@@ -138,7 +138,7 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
     found: Row = types | {"is_tombstone": value is None, "group_id": group_id_of(record.key)}
     if isinstance(record.key, OffsetCommitKey):
         return found | _commit(record.key, record.value)
-    return found | {"group_record": group_record(record)}
+    return found | {"group_record": group_record_json(record)}
 
 
 def _commit(key: OffsetCommitKey, value: object) -> Row:
@@ -164,7 +164,7 @@ def _marker(key: bytes | None, value: bytes | None) -> Row:
         return raw | {"problem": str(error)}
     if marker is None:
         return raw | {"problem": "a control record that ends no transaction"}
-    return {"is_tombstone": False, "group_record": marker_record(marker)}
+    return {"is_tombstone": False, "group_record": marker_json(marker)}
 
 
 _NONE = -1

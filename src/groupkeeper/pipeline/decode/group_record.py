@@ -1,8 +1,9 @@
-"""Records that are not offset commits, as the columns of tables.GROUP_RECORD."""
+"""Records that are not offset commits, as the columns of tables.GROUP_RECORD in JSON."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValu
 from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
 
-__all__ = ["group_id_of", "group_record", "marker_record"]
+__all__ = ["group_id_of", "group_record_json", "marker_json"]
 
 Row = dict[str, Any]
 
@@ -51,8 +52,16 @@ def group_id_of(key: RootMessage) -> str:
     return str(getattr(key, "group_id", None) or getattr(key, "group", ""))
 
 
-def group_record(record: Known) -> Row:
-    """The columns that the record has; those that are missing are null."""
+def group_record_json(record: Known) -> str:
+    """The columns that the record has, as a JSON object.
+
+    Text, as most records are offset commits: a struct of so many columns, null or not, costs more to carry for each
+    of those than they do themselves.
+    """
+    return _text(_group_record(record))
+
+
+def _group_record(record: Known) -> Row:
     name = name_of(record.key)
     row: Row = {
         "record_name": name,
@@ -80,13 +89,16 @@ def group_record(record: Known) -> Row:
     return row
 
 
-def marker_record(marker: EndTransaction) -> Row:
-    """The columns of a transaction's marker."""
+def marker_json(marker: EndTransaction) -> str:
+    """The columns of a transaction's marker, as a JSON object."""
     kind = "COMMIT" if marker.is_commit else "ABORT"
-    return {
-        "record_name": "EndTransaction",
-        "value_json": f'{{"type":"{kind}","coordinatorEpoch":{marker.coordinator_epoch}}}',
-    }
+    value = f'{{"type":"{kind}","coordinatorEpoch":{marker.coordinator_epoch}}}'
+    return _text({"record_name": "EndTransaction", "value_json": value})
+
+
+def _text(row: Row) -> str:
+    own = {name: value for name, value in row.items() if value is not None}
+    return json.dumps(own, separators=(",", ":"), ensure_ascii=False)
 
 
 def _group_type(name: str) -> str:

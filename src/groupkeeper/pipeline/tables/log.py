@@ -112,8 +112,9 @@ DECODED = Table(
         ),
         Column(
             "group_record",
-            pa.struct([(c.name, c.type) for c in GROUP_RECORD]),
-            "the record when it is no offset commit; null for offset commits",
+            pa.string(),
+            "the record when it is no offset commit, as a JSON object of the columns of `group_records` from "
+            "`record_name` to `members` that are not null; null for offset commits",
         ),
         Column("raw_key", pa.binary(), "the key of a record that could not be decoded; null otherwise"),
         Column("raw_value", pa.binary(), "its value; null also for a tombstone"),

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.log import GROUP_RECORD
+from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of
 
 __all__ = ["commits", "group_records", "is_commit"]
@@ -31,11 +32,13 @@ def commits(decoded: DataFrame) -> DataFrame:
 def group_records(decoded: DataFrame) -> DataFrame:
     """Every other record; what could not be decoded has its bytes and its `problem`."""
     own = {column.name for column in GROUP_RECORD}
+    schema = ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in GROUP_RECORD)
     columns = [
         F.col(f"group_record.{name}").alias(name) if name in own else F.col(name) for name in GROUP_RECORDS.names
     ]
     return (
         decoded.where(f"NOT ({is_commit}) OR record_type IS NULL")
         .withColumn("log_time", time_of(F.col("log_timestamp_ms")))
+        .withColumn("group_record", F.from_json("group_record", schema))
         .select(*columns)
     )
