@@ -24,7 +24,7 @@ from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -37,6 +37,8 @@ _log = getLogger("groupkeeper.broker")
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _PATIENCE_AT_START_S = 0.2
+_JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
+"""Requests for which the coordinator must be told more than they say."""
 
 
 class GroupRuntime:
@@ -119,20 +121,23 @@ class GroupRuntime:
             raise NotCoordinator
         return topic.partitions[self.partition_of(group_id)]
 
-    async def ask(self, group_id: str, request: Message, call: Call) -> Message:
+    def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
         """The answer of a group's coordinator; coordinator errors are answers too."""
-        try:
-            shard = self.shard_of(group_id)
-            if shard.has_resigned:
-                self.refused_by_absence[self.partition_of(group_id)] += 1
-        except KafkaError as error:
-            return refuse(request, error)
+        shards = self._shards
+        if not shards:
+            return _refused(request, NotCoordinator())
+        partition = partition_of_group(group_id, len(shards))
+        shard = shards[partition]
+        if shard.has_resigned:
+            self.refused_by_absence[partition] += 1
         shard.see_topics(self._topics.image)
-        return await shard.ask(
+        if not isinstance(request, _JOINING):
+            return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
+        return shard.ask(
             request,
             call.api_version,
-            client_id=call.client_id or "",
-            client_host=call.client_host,
+            call.client_id or "",
+            call.client_host,
             fresh_id=_fresh_id(request),
             regex_trouble=_regex_trouble(request),
             may_describe=lambda topic: self._broker.authorizer.allows(
@@ -257,6 +262,10 @@ def group_settings(settings: Settings, config: GroupConfig) -> Settings:
     """Settings in which those that the group may have of its own are the group's."""
     own = {f"group_{setting.attribute}": getattr(config, setting.attribute) for setting in GroupConfig.settings()}
     return replace(settings, **{name: value for name, value in own.items() if hasattr(settings, name)})
+
+
+async def _refused(request: Message, error: KafkaError) -> Message:
+    return refuse(request, error)
 
 
 def _fresh_id(request: Message) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from logging import getLogger
 
+from groupkeeper.broker.topic_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -75,6 +76,8 @@ def append_records(
     producer_id, producer_epoch = transaction or (-1, -1)
     batch = write_batch(
         [LogRecord(*encode_record(record), (), now_ms) for record in records],
+        base_offset=log.log_end_offset,
+        partition_leader_epoch=LEADER_EPOCH,
         compression=CODECS[codec],
         producer_id=producer_id,
         producer_epoch=producer_epoch,

@@ -12,7 +12,7 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.connection import CloseConnection, Connection
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError
-from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, request_class, response_class
+from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, response_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Server:
             return self._answer_unsupported(header)
         try:
             # Bytes may follow, as with Kafka: librdkafka leaves three behind Metadata for all topics.
-            message, _ = decode_prefix(request_class(api.key), frame, header.request_api_version, position)
+            message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
         call = Call(

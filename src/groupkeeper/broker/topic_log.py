@@ -166,7 +166,8 @@ class PartitionLog:
                 self.producers.check(header)
             else:
                 self.producers.check_marker(header, marker.coordinator_epoch)
-        header = header._replace(base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH)
+        if header.base_offset != self.log_end_offset or header.partition_leader_epoch != LEADER_EPOCH:
+            header = header._replace(base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH)
         if self.config.message_timestamp_type == "LogAppendTime":
             batch = stamped(
                 batch, base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms
@@ -193,7 +194,10 @@ class PartitionLog:
         start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
         try:
             segment = self._segment_for(header, len(batch))
-            segment.append(header, start, memoryview(batch)[_PATCHED:])
+            if batch.startswith(start):  # whoever made the batch knew its place
+                segment.append(header, batch)
+            else:
+                segment.append(header, start, memoryview(batch)[_PATCHED:])
         except OSError as error:
             what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
             if isinstance(error, TornTail):

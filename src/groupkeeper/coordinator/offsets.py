@@ -85,7 +85,7 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
     """Refuses what the group may not commit (GO-03, GO-04); returns the renewal of the member's session (GO-05)."""
     generation = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup | StreamsGroup):
+    if isinstance(group, (ConsumerGroup, StreamsGroup)):
         check_consumer_commit(group, state.topics, call.version, request)
         return ()
     if isinstance(group, ShareGroup):
@@ -98,11 +98,12 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
         return ()
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         raise UnknownMemberId
-    check_member(group.roster, request.member_id, request.group_instance_id)
-    check_generation(group.roster, generation)
+    roster = group.roster
+    check_member(roster, request.member_id, request.group_instance_id)
+    check_generation(roster, generation)
     if group.state is GroupState.COMPLETING_REBALANCE:
         raise RebalanceInProgress
-    timeout_ms = group.roster.members[request.member_id].session_timeout_ms
+    timeout_ms = roster.members[request.member_id].session_timeout_ms
     return (Arm(MemberSession(request.group_id, request.member_id), timeout_ms),)
 
 

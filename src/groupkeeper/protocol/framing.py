@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _SIZE = Struct(">i")
 _HEADER_START = Struct(">hhi")
+_RESPONSE_START = Struct(">ii")
 API_VERSIONS = 18
 
 _classes: dict[str, type[RootMessage]] = {}
@@ -92,8 +93,10 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, RootMessage]:
 
 def encode_response(correlation_id: int, message: RootMessage, version: int) -> bytes:
     """A whole response frame, its size included."""
-    out = bytearray(4)
-    encode_into(out, ResponseHeader(correlation_id), response_header_version(message.API_KEY, version))
+    # The header is written here: the correlation id, and no tagged fields in its version 1.
+    out = bytearray(_RESPONSE_START.pack(0, correlation_id))
+    if response_header_version(message.API_KEY, version):
+        out.append(0)
     encode_into(out, message, version)
     _SIZE.pack_into(out, 0, len(out) - 4)
     return bytes(out)

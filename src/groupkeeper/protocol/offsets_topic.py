@@ -66,7 +66,7 @@ from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key im
 from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value import (
     ShareGroupTargetAssignmentMetadataValue,
 )
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage, varint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,6 +159,13 @@ class UnknownValueVersion(MalformedMessage):
 
 V = TypeVar("V", bound=RootMessage)
 _INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_INT64 = Struct(">q")
+_OFFSET_VERSION = 4
+_OFFSET_START = Struct(">hqi")
+_OFFSET_KEY = _INT16.pack(OffsetCommitKey.RECORD_TYPE)
+_TOPIC_ID_TAG = b"\x01\x00\x10"
+"""One tagged field: number 0, of 16 bytes."""
 _LEGACY_OFFSET_COMMIT = 0
 _STREAMS_TYPES = frozenset((17, 19, 20, 21, 22, 23))
 _CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
@@ -205,7 +212,7 @@ _CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
         ConsumerGroupRegularExpressionValue,
     ),
 }
-_WRITTEN_VERSIONS: dict[type[RootMessage], int] = {GroupMetadataValue: 3, OffsetCommitValue: 4}
+_WRITTEN_VERSIONS: dict[type[RootMessage], int] = {GroupMetadataValue: 3, OffsetCommitValue: _OFFSET_VERSION}
 _VERSION_WITH_EXPIRATION = 1
 
 
@@ -234,6 +241,10 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
     An offset commit with an expire timestamp is written in the only version that has one, which loses its leader
     epoch and topic id. Raises UnsupportedField for values that do not fit.
     """
+    if isinstance(record, Entry) and type(record.value) is OffsetCommitValue and type(record.key) is OffsetCommitKey:
+        encoded = _encode_offset_commit(record.key, record.value)
+        if encoded is not None:
+            return encoded
     key = bytearray(_INT16.pack(record.key.RECORD_TYPE))
     encode_into(key, record.key, 0)
     if isinstance(record, Tombstone):
@@ -244,6 +255,22 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
     value = bytearray(_INT16.pack(version))
     encode_into(value, record.value, version)
     return bytes(key), bytes(value)
+
+
+def _encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
+    """What the generated code would write, in one go, because every commit comes by here; None where it must do it."""
+    if value.expire_timestamp != -1 or len(value.topic_id) != len(ZERO_UUID):
+        return None
+    try:
+        group, topic, metadata = key.group.encode(), key.topic.encode(), value.metadata.encode()
+        place = _INT32.pack(key.partition)
+        start = _OFFSET_START.pack(_OFFSET_VERSION, value.offset, value.leader_epoch)
+        key_bytes = b"".join((_OFFSET_KEY, _INT16.pack(len(group)), group, _INT16.pack(len(topic)), topic, place))
+        time = _INT64.pack(value.commit_timestamp)
+    except (struct_error, AttributeError, TypeError, UnicodeEncodeError):
+        return None
+    tags = b"\x00" if value.topic_id == ZERO_UUID else _TOPIC_ID_TAG + value.topic_id
+    return key_bytes, b"".join((start, varint(len(metadata) + 1), metadata, time, tags))
 
 
 def _decode_legacy_offset_commit(key: bytes, value: bytes | None) -> Entry | Tombstone:

@@ -216,8 +216,8 @@ def write_batch(
         raise ValueError("a batch has at least one record")
     if log_append_time_ms is None:
         base_timestamp = records[0].timestamp
-        max_timestamp = max([record.timestamp for record in records])
         deltas = [record.timestamp - base_timestamp for record in records]
+        max_timestamp = base_timestamp + max(deltas)
     else:
         base_timestamp = max_timestamp = log_append_time_ms
         deltas = [0] * len(records)

@@ -58,6 +58,18 @@ def test_the_checksum_still_holds_and_the_leader_epoch_is_set(open_log: OpenLog)
     assert [record.offset for record in read_records(found)] == [1, 2]  # verifies the checksum
 
 
+def test_a_batch_that_knows_its_place_is_stored_as_it_is(open_log: OpenLog, tmp_path: Path) -> None:
+    log = open_log()
+    log.append(batch(3), 0)
+    records = [Record(b"k", b"v", timestamp=1000)]
+    for base_offset in (3, 3, 0):  # the second one is mistaken, the third one doesn't know
+        made = write_batch(records, base_offset=base_offset, partition_leader_epoch=0)
+        expected = write_batch(records, base_offset=log.log_end_offset, partition_leader_epoch=0)
+        assert log.append(made, 0) == log.log_end_offset - 1
+        assert (tmp_path / LOG_FILE).read_bytes().endswith(expected)
+    assert offsets(log) == [0, 1, 2, 3, 4, 5]
+
+
 def test_apaches_layout_on_disk(open_log: OpenLog, tmp_path: Path) -> None:
     log = open_log()
     assert not (tmp_path / "t-0").exists()  # nothing before the first append

@@ -4,7 +4,7 @@ from struct import pack
 
 import pytest
 
-from groupkeeper.protocol.codec import MalformedMessage, encode
+from groupkeeper.protocol.codec import MalformedMessage, UnsupportedField, encode
 from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
@@ -45,6 +45,54 @@ def test_written_versions() -> None:  # GR-01
     _, value = encode_record(Entry(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(1)))
     assert value is not None
     assert value[:2] == b"\x00\x00"
+
+
+_TEXTS = ("", "g", "grüppe-" * 3, "x" * 126, "x" * 127, "é" * 64, "𝄞" * 8000)
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+@pytest.mark.parametrize("topic_id", [bytes(16), TOPIC_ID])
+def test_the_short_way_writes_and_reads_what_the_schemas_say(text: str, topic_id: bytes) -> None:  # GR-01, GR-02
+    key = OffsetCommitKey(text, text[::-1], 2**31 - 1)
+    for value in (
+        OffsetCommitValue(2**63 - 1, -1, text, -1, topic_id=topic_id),
+        OffsetCommitValue(-1, 2**31 - 1, "", 2**63 - 1, topic_id=topic_id),
+    ):
+        written = encode_record(Entry(key, value))
+        assert written == (b"\x00\x01" + encode(key, 0), b"\x00\x04" + encode(value, 4))
+        assert decode_record(*written) == Entry(key, value)
+        # Bytes behind a struct are no part of it, be it of the key or of the value.
+        assert decode_record(written[0] + b"....", written[1] + b".") == Entry(key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (OffsetCommitKey("g" * 40_000, "t", 0), OffsetCommitValue()),
+        (OffsetCommitKey("g", "t" * 40_000, 0), OffsetCommitValue()),
+        (OffsetCommitKey("g", "t", 2**31), OffsetCommitValue()),
+        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(2**63)),
+        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(0, 2**31)),
+        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(0, commit_timestamp=2**63)),
+        (OffsetCommitKey("g\ud800", "t", 0), OffsetCommitValue()),
+    ],
+)
+def test_a_commit_that_no_record_can_hold_is_refused(key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+    with pytest.raises(UnsupportedField):
+        encode_record(Entry(key, value))
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_a_commit_that_ends_too_early_is_malformed(cut: int) -> None:
+    key, value = encode_record(
+        Entry(OffsetCommitKey("group", "topic", 3), OffsetCommitValue(1, 2, "note", 3, -1, TOPIC_ID))
+    )
+    assert value is not None
+    with pytest.raises(MalformedMessage):
+        decode_record(key, value[:-cut])
+    if cut < len(key):
+        with pytest.raises(MalformedMessage):
+            decode_record(key[:-cut], value)
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from groupkeeper.protocol.framing import request_class
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 class Api:
     """An API of the table below."""
 
-    __slots__ = ("_handle", "_refuse", "highest", "key", "lowest", "module")
+    __slots__ = ("_handle", "_refuse", "_request", "highest", "key", "lowest", "module")
 
     def __init__(self, key: int, module: str, lowest: int, highest: int) -> None:
         self.key = key
@@ -35,10 +37,18 @@ class Api:
         self.highest = highest
         self._handle: Handler | None = None
         self._refuse: Refusal | None = None
+        self._request: type[RootMessage] | None = None
 
     def highest_of(self, config: Config) -> int:
         """The highest version served: one more where Kafka has an unstable one and the configuration wants it."""
         return self.highest + (self.key in _UNSTABLE and config.unstable_api_versions_enable)
+
+    @property
+    def request(self) -> type[RootMessage]:
+        """Class of its requests; imports it on first use."""
+        if self._request is None:
+            self._request = request_class(self.key)
+        return self._request
 
     @property
     def handle(self) -> Handler:

@@ -48,14 +48,17 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             answers.add(topic.name, topic.topic_id, {one.partition_index: error.code for one in topic.partitions})
             continue
         known = [one for one in topic.partitions if found.partition(one.partition_index) is not None]
-        unknown = [one for one in topic.partitions if found.partition(one.partition_index) is None]
-        code_by_partition = {one.partition_index: UnknownTopicOrPartition.code for one in unknown}
-        answers.add(found.name, found.topic_id, code_by_partition)
+        if len(known) < len(topic.partitions):
+            unknown = [one for one in topic.partitions if found.partition(one.partition_index) is None]
+            code_by_partition = {one.partition_index: UnknownTopicOrPartition.code for one in unknown}
+            answers.add(found.name, found.topic_id, code_by_partition)
         if known:
             # The id is stored with the offset also when the request named the topic (GO-10).
             accepted.append(OffsetCommitRequestTopic(found.name, found.topic_id, known))
     if accepted:
-        answers.merge(await _commit(broker, call, request, accepted))
+        response = await broker.groups.ask(request.group_id, _with_topics(request, accepted), call)
+        assert isinstance(response, OffsetCommitResponse)
+        answers.merge(response.topics)
     return OffsetCommitResponse(topics=answers.topics())
 
 
@@ -77,10 +80,8 @@ def _resolve(broker: Broker, call: Call, topic: OffsetCommitRequestTopic) -> Top
     return found
 
 
-async def _commit(
-    broker: Broker, call: Call, request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]
-) -> Sequence[OffsetCommitResponseTopic]:
-    accepted = OffsetCommitRequest(
+def _with_topics(request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
         group_id=request.group_id,
         generation_id_or_member_epoch=request.generation_id_or_member_epoch,
         member_id=request.member_id,
@@ -88,9 +89,6 @@ async def _commit(
         retention_time_ms=request.retention_time_ms,
         topics=topics,
     )
-    response = await broker.groups.ask(request.group_id, accepted, call)
-    assert isinstance(response, OffsetCommitResponse)
-    return response.topics
 
 
 class _Answers:
