@@ -117,9 +117,19 @@ class TestMetadata:
     async def test_topics_are_made_for_those_who_ask(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"num.partitions": "4"}))
         assert (await metadata(wire, "t", may_create=False))[0].error_code == errors.UnknownTopicOrPartition.code
+        # The request that makes it is told that there is none, as by Kafka.
+        assert (await metadata(wire, "t"))[0].error_code == errors.UnknownTopicOrPartition.code
         (topic,) = await metadata(wire, "t")
         assert (topic.error_code, len(topic.partitions)) == (0, 4)
         assert (await metadata(wire, "a b"))[0].error_code == errors.InvalidTopicException.code
+
+    async def test_names_that_collide(self, broker: Broker, wire: "Wire", caplog: pytest.LogCaptureFixture) -> None:
+        for _ in range(2):
+            answer = {topic.name: topic.error_code for topic in await metadata(wire, "a.b", "a_b")}
+            assert answer["a_b"] == errors.UnknownTopicOrPartition.code
+        assert answer["a.b"] == 0
+        assert list(broker.topics.names()) == ["a.b"]
+        assert "Topic 'a_b' collides with existing topic: a.b" in caplog.text
 
     async def test_not_when_the_broker_forbids_it(self, start: Start, connect: Connect) -> None:
         wire = await connect(await start(properties={"auto.create.topics.enable": "false"}))

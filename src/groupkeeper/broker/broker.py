@@ -22,6 +22,7 @@ from groupkeeper.broker.share_state import SHARE_STATE_TOPIC, ShareStateRuntime
 from groupkeeper.broker.storage_directory import StorageDirectory
 from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
+from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.fetch_sessions import FetchSessions
     from groupkeeper.broker.metrics import Metrics
     from groupkeeper.broker.share_sessions import ShareSessions
-    from groupkeeper.broker.topics import Topic
 
 _log = getLogger("groupkeeper.broker")
 
@@ -262,16 +262,19 @@ class Broker:
             return False
         return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
 
-    def create_automatically(self, name: str) -> Topic:
-        """Makes a topic with the broker's default number of partitions. Raises `KafkaError`."""
-        if name == OFFSETS_TOPIC:
-            self.groups.ensure_topic()
-        elif name == TRANSACTIONS_TOPIC:
-            self.transactions.ensure_topic()
-        elif name == SHARE_STATE_TOPIC:
-            self.share_states.ensure_topic()
-        topic = self.topics.get(name)
-        return self.topics.create(name, self.config.num_partitions) if topic is None else topic
+    def create_automatically(self, name: str) -> None:
+        """Makes a topic with the broker's default number of partitions, or says in the log why it can't."""
+        try:
+            if name == OFFSETS_TOPIC:
+                self.groups.ensure_topic()
+            elif name == TRANSACTIONS_TOPIC:
+                self.transactions.ensure_topic()
+            elif name == SHARE_STATE_TOPIC:
+                self.share_states.ensure_topic()
+            else:
+                self.topics.create(name, self.config.num_partitions)
+        except KafkaError as error:
+            _log.warning("topic %s is not created: %s", name, error)
 
     @staticmethod
     def is_internal(name: str) -> bool:

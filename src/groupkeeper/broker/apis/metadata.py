@@ -99,7 +99,8 @@ def _one(broker: Broker, call: Call, request: MetadataRequest, wanted: MetadataR
             raise UnknownTopicOrPartition
         if not may_cluster(broker, call, Operation.CREATE):
             require_topic(broker, call, Operation.CREATE, wanted.name)
-        return _describe(broker, call, request, broker.create_automatically(wanted.name))
+        broker.create_automatically(wanted.name)
+        raise UnknownTopicOrPartition  # as Kafka says it this once; whoever asks again finds the topic
     except KafkaError as error:
         return MetadataResponseTopic(error.code, wanted.name, is_internal=broker.is_internal(wanted.name))
 
