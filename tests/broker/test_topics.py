@@ -179,6 +179,11 @@ class TestCreateTopics:
         [
             (CreatableTopic("there", 1, 1), 36, "Topic 'there' already exists."),
             (
+                CreatableTopic("__cluster_metadata", 1, 1),
+                errors.InvalidRequest.code,
+                "Creation of internal topic __cluster_metadata is prohibited.",
+            ),
+            (
                 CreatableTopic("a b", 1, 1),
                 17,
                 "Topic name is invalid: 'a b' contains one or more characters other than",

@@ -21,6 +21,7 @@ from groupkeeper.broker.topic_log import PartitionLog, topic_id_of
 from groupkeeper.broker.topic_names import require_valid_name
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
+    InvalidRequest,
     InvalidTopicException,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
@@ -44,6 +45,7 @@ _DELETED = ".deleted"
 _PARTITION_DIRECTORY = re.compile(r".+-\d+")
 _REMEMBERED_DELETIONS = 1000
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
+METADATA_TOPIC = "__cluster_metadata"
 
 
 class Topic:
@@ -134,7 +136,11 @@ class Topics:
     # ------------------------------------------------------------------ changing
 
     def check_new(self, name: str) -> None:
-        """Raises `InvalidTopicException` or `TopicAlreadyExists` when a topic of that name cannot be made."""
+        """Raises `InvalidRequest`, `InvalidTopicException` or `TopicAlreadyExists` when a topic of that name cannot be
+        made.
+        """
+        if name == METADATA_TOPIC:
+            raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
         require_valid_name(name)
         if name in self._topic_by_name:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.apis.create_topics import check_assignment
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.topics import METADATA_TOPIC
 from groupkeeper.protocol.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
 
 KEYS = {34: (1, 2), 43: (0, 2), 45: (0, 1), 55: (0, 2), 64: (0, 0)}
-
-_METADATA_TOPIC = "__cluster_metadata"
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -170,7 +169,7 @@ def _move(broker: Broker, request: AlterReplicaLogDirsRequest) -> AlterReplicaLo
 
 def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
-    if asked != [(_METADATA_TOPIC, [0])]:
+    if asked != [(METADATA_TOPIC, [0])]:
         error = UnknownTopicOrPartition
         topics = [
             TopicData(name, [PartitionData(index, error.code, error.text) for index in indexes])
@@ -181,6 +180,6 @@ def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest)
     voter = ReplicaState(node.node_id, last_fetch_timestamp=call.received_ms, last_caught_up_timestamp=call.received_ms)
     part = PartitionData(0, leader_id=node.node_id, leader_epoch=1, current_voters=[voter])
     return DescribeQuorumResponse(
-        topics=[TopicData(_METADATA_TOPIC, [part])],
+        topics=[TopicData(METADATA_TOPIC, [part])],
         nodes=[Node(node.node_id, [Listener(call.listener, node.host, node.port)])],
     )
