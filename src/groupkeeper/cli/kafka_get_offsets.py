@@ -207,9 +207,11 @@ def _numbers(text: str) -> set[int]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """A topic filter: commas separate alternatives, blanks and quotes around it don't count."""
+    """A topic filter: commas separate alternatives, blanks and quotes around it don't count. Raises Refused."""
+    from groupkeeper.cli.java_pattern import BadPattern, compile_pattern
+
     text = re.sub(r"[\"']+$", "", re.sub(r"^[\"']+", "", java.trim(text).replace(",", "|").replace(" ", "")))
     try:
-        return re.compile(text)
-    except re.error:
+        return compile_pattern(text)
+    except BadPattern:
         raise Refused(f"{text} is an invalid regex.") from None

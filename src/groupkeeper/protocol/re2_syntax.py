@@ -12,7 +12,7 @@ _CLASS_LETTERS = "dDsSwW"
 _POSIX_CLASSES = frozenset(
     "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit".split()
 )
-_UNICODE_CLASSES = frozenset(
+UNICODE_CLASSES = frozenset(
     """
     Any C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs
     Arabic Armenian Avestan Balinese Bamum Batak Bengali Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal
@@ -173,7 +173,7 @@ class _Checker:
         if name == "{":
             end = self._pattern.find("}", start) + 1
             name = self._pattern[start + 1 : end - 1] if end else "{"
-        if name.removeprefix("^") not in _UNICODE_CLASSES:
+        if name.removeprefix("^") not in UNICODE_CLASSES:
             raise BadPattern("invalid character class range")
         self._at = end
         return True

@@ -1,0 +1,144 @@
+"""Which of the characters that topics' names consist of belong to a class of java.util.regex."""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+
+from groupkeeper.protocol.re2_syntax import UNICODE_CLASSES
+
+NAME_LETTERS = frozenset(string.ascii_letters + string.digits + "._-")
+"""The characters that the name of a topic consists of."""
+
+NONE: frozenset[str] = frozenset()
+_LOWER = frozenset(string.ascii_lowercase)
+_UPPER = frozenset(string.ascii_uppercase)
+_CASED = _LOWER | _UPPER
+_DIGITS = frozenset(string.digits)
+_HEX = frozenset(string.hexdigits)
+_MARKS = frozenset("._-")
+_WORD = _CASED | _DIGITS | {"_"}
+
+SHORT = {"d": _DIGITS, "h": NONE, "s": NONE, "v": NONE, "w": _WORD}
+"""The classes of one letter after a backslash; the capital letter is the rest."""
+
+# POSIX classes and those of java.lang.Character.
+_NAMED = {
+    "all": NAME_LETTERS,
+    "L1": NAME_LETTERS,
+    "LC": _CASED,
+    "LD": _CASED | _DIGITS,
+    "ASCII": NAME_LETTERS,
+    "Alnum": _CASED | _DIGITS,
+    "Alpha": _CASED,
+    "Blank": NONE,
+    "Cntrl": NONE,
+    "Digit": _DIGITS,
+    "Graph": NAME_LETTERS,
+    "Lower": _LOWER,
+    "Print": NAME_LETTERS,
+    "Punct": _MARKS,
+    "Space": NONE,
+    "Upper": _UPPER,
+    "XDigit": _HEX,
+    "javaLowerCase": _LOWER,
+    "javaUpperCase": _UPPER,
+    "javaAlphabetic": _CASED,
+    "javaIdeographic": NONE,
+    "javaTitleCase": NONE,
+    "javaDigit": _DIGITS,
+    "javaDefined": NAME_LETTERS,
+    "javaLetter": _CASED,
+    "javaLetterOrDigit": _CASED | _DIGITS,
+    "javaJavaIdentifierStart": _CASED | {"_"},
+    "javaJavaIdentifierPart": _WORD,
+    "javaUnicodeIdentifierStart": _CASED,
+    "javaUnicodeIdentifierPart": _WORD,
+    "javaIdentifierIgnorable": NONE,
+    "javaSpaceChar": NONE,
+    "javaWhitespace": NONE,
+    "javaISOControl": NONE,
+    "javaMirrored": NONE,
+}
+
+# The properties after "Is", in capitals without low lines.
+_BINARY = {
+    "ALPHABETIC": _CASED,
+    "LETTER": _CASED,
+    "IDEOGRAPHIC": NONE,
+    "LOWERCASE": _LOWER,
+    "UPPERCASE": _UPPER,
+    "TITLECASE": NONE,
+    "WHITESPACE": NONE,
+    "CONTROL": NONE,
+    "PUNCTUATION": _MARKS,
+    "HEXDIGIT": _HEX,
+    "ASSIGNED": NAME_LETTERS,
+    "NONCHARACTERCODEPOINT": NONE,
+    "DIGIT": _DIGITS,
+    "ALNUM": _CASED | _DIGITS,
+    "BLANK": NONE,
+    "GRAPH": NAME_LETTERS,
+    "PRINT": NAME_LETTERS,
+    "WORD": _WORD,
+    "JOINCONTROL": NONE,
+}
+
+_CATEGORIES = frozenset(
+    """
+    Cn Lu Ll Lt Lm Lo Mn Me Mc Nd Nl No Zs Zl Zp Cc Cf Co Cs Pd Ps Pe Pc Po Sm Sc Sk So Pi Pf L M N Z C P S
+    """.split()
+)
+_SCRIPTS = {"LATIN": _CASED, "LATN": _CASED, "COMMON": _DIGITS | _MARKS, "ZYYY": _DIGITS | _MARKS}
+_OTHER_SCRIPTS = frozenset(name.upper() for name in UNICODE_CLASSES if len(name) > 2)
+_ANY_CASE = frozenset(["Lu", "Ll", "Lt", "Lower", "Upper", "javaLowerCase", "javaUpperCase", "javaTitleCase"])
+
+
+def of_property(name: str, *, any_case: bool) -> frozenset[str] | None:
+    """The letters of ``\\p{name}``, None when there is no such property. ``any_case``: case doesn't matter."""
+    kind, equals, value = name.partition("=")
+    if equals:
+        return _of_pair(kind.lower(), value, any_case=any_case)
+    if name.startswith("In"):
+        return _block(name[2:])
+    if not name.startswith("Is"):
+        return _category(name, any_case=any_case)
+    rest = name[2:]
+    for found in (_binary(rest, any_case=any_case), _category(rest, any_case=any_case), _script(rest)):
+        if found is not None:
+            return found
+    return None
+
+
+def _of_pair(kind: str, value: str, *, any_case: bool) -> frozenset[str] | None:
+    if kind in ("sc", "script"):
+        return _script(value)
+    if kind in ("blk", "block"):
+        return _block(value)
+    return _category(value, any_case=any_case) if kind in ("gc", "general_category") else None
+
+
+def _category(name: str, *, any_case: bool) -> frozenset[str] | None:
+    if any_case and name in _ANY_CASE:
+        return _CASED
+    if name in _CATEGORIES:
+        return frozenset(letter for letter in NAME_LETTERS if unicodedata.category(letter).startswith(name))
+    return _NAMED.get(name)
+
+
+def _binary(name: str, *, any_case: bool) -> frozenset[str] | None:
+    plain = name.upper().replace("_", "")
+    if any_case and plain in ("LOWERCASE", "UPPERCASE", "TITLECASE"):
+        return _CASED
+    return _BINARY.get(plain)
+
+
+def _script(name: str) -> frozenset[str] | None:
+    upper = name.upper()
+    return _SCRIPTS.get(upper, NONE if upper in _OTHER_SCRIPTS else None)
+
+
+def _block(name: str) -> frozenset[str] | None:
+    """Any name is taken for a block without these letters, but for the one block that has them."""
+    plain = name.upper().replace("_", "").replace(" ", "").replace("-", "")
+    return NAME_LETTERS if plain == "BASICLATIN" else NONE
