@@ -17,7 +17,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive
-from groupkeeper.operations.plans import document
+from groupkeeper.operations.plans import document, recording
 from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
 from groupkeeper.operations.plans.journal import Journal, Result
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
@@ -311,6 +311,20 @@ def test_plans_pass_through_files_and_pipes(
         ORDERS[1]: 9,
     }
     assert "".join(document.write(document.read(text))) == text
+
+
+def test_many_groups_are_committed_in_calls_with_a_time_limit_each(
+    run: Run, servers: str, tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_GROUPS_PER_CALL", 2)
+    names = [f"one-of-many-{number}" for number in range(5)]
+    path = str(tmp_path / "plan.json")
+    assert run("plan", "reset", *names, "--topic", "orders:0", "--to-offset", "6", "--save", path)[0] == 0
+    status, report, _ = run("apply", path, "--confirm", "5")
+    assert (status, [row["group"] for row in report["changes"]]) == (0, names)
+    assert {committed(servers, name)[ORDERS[0]].offset for name in names} == {6}
+    assert run("undo", "--confirm", "5")[0] == 0
+    assert [committed(servers, name) for name in names] == [{}] * 5
 
 
 def test_lines_of_other_groups_are_named(run: Run, tmp_path: Path) -> None:

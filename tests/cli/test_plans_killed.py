@@ -20,7 +20,7 @@ from tests.cli.stages import SETTINGS
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.plans import document
+from groupkeeper.operations.plans import document, recording
 from groupkeeper.operations.plans.journal import Journal, Result
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
 from groupkeeper.testing.background import BackgroundBroker
@@ -173,6 +173,33 @@ def test_a_broker_that_refuses_to_be_looked_at_changes_nothing(
         assert main(["apply", plan, *confirmed(broker.bootstrap_servers), "--timeout", "3000"]) == 1
     assert set(committed(broker.bootstrap_servers).values()) == {BEFORE}
     assert journal.summaries()[0] == []
+
+
+@pytest.mark.parametrize("executes", [False, True])
+def test_answers_that_never_come(
+    broker: BackgroundBroker,
+    journal: Journal,
+    plan: str,
+    executes: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The rest isn't tried, which would take the time limit again and again; what may be done can be undone."""
+    monkeypatch.setattr(recording, "_GROUPS_PER_CALL", 50)
+    servers = broker.bootstrap_servers
+    with broker.faults.drop("OffsetCommit", executes=executes) as fault:
+        assert main(["apply", plan, *confirmed(servers), "--timeout", "1500"]) == 1
+        assert fault.seen <= 50
+    assert "it may be done or not: the same command again looks" in capsys.readouterr().err
+    (summary,), _ = journal.summaries()
+    recorded = journal.load(summary.head.id)
+    assert recorded is not None
+    assert ({one.error for one in recorded.lost}, len(recorded.lost)) == ({"CALL_TIMED_OUT"}, len(GROUPS))
+    assert summary.result is Result.PARTLY
+    assert (AFTER in committed(servers).values()) == executes
+    assert main(["undo", *confirmed(servers)] if executes else ["history"]) == 0
+    assert set(committed(servers).values()) == {BEFORE}
+    finish_and_undo(journal, plan, servers)
 
 
 def test_some_commits_are_refused(broker: BackgroundBroker, journal: Journal, plan: str) -> None:

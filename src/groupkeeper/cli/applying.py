@@ -22,7 +22,7 @@ from groupkeeper.operations.plans.applying import Applied, apply_plan, wait_unti
 from groupkeeper.operations.plans.guard import Verdict, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
-from groupkeeper.operations.plans.recording import Recorder
+from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
 from groupkeeper.operations.times import BadDuration, parse_duration
 
 if TYPE_CHECKING:
@@ -157,6 +157,8 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
         hint = "nothing was changed; "
         hint += _way_out(options) if is_stale else "end the members first, or let --wait TIME wait for it"
         remarks.append(hint if options.skip_refused else f"{hint}; --skip-refused leaves out what doesn't fit")
+    elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
+        remarks.append("where no answer came, it may be done or not: the same command again looks, and does the rest")
     elif not applied.done and not problems:
         remarks.append("there was nothing to do")
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]

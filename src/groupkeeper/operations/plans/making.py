@@ -146,9 +146,11 @@ async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None)
     times = await record_times(admin, positions, timeout_ms=timeout_ms)
 
     def timed(tp: TopicPartition, change: Change) -> Change:
-        before = None if change.before is None else times.get(Position(*tp, change.before.offset))
-        after = None if change.after is None else times.get(Position(*tp, change.after.offset))
-        return change._replace(before_ms=before, after_ms=after)
+        before, after, oldest, latest, _, _, why = change
+        before_ms = None if before is None else times.get(Position(*tp, before.offset))
+        after_ms = None if after is None else times.get(Position(*tp, after.offset))
+        # There may be a million of them: _replace takes three times as long.
+        return Change(before, after, oldest, latest, before_ms, after_ms, why)
 
     groups = tuple(
         group._replace(changes={tp: timed(tp, change) for tp, change in group.changes.items()}) for group in plan.groups
@@ -227,11 +229,12 @@ class _Maker:
         made = plan_offsets(group_id, usable, scenario, facts)
         note_by_place = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
-        for place, change in made.changes.items():
+        why = self._aim or "the offset in the file"
+        for place, (before, after, oldest, latest, *_) in made.changes.items():
             note = note_by_place.get(place)
             if note is None or self._keeps(group_id, note):
-                why = self._aim or "the offset in the file"
-                changes[place] = change._replace(why=why if note is None else because(note), after_ms=None)
+                said = why if note is None else because(note)
+                changes[place] = Change(before, after, oldest, latest, None, None, said)
         notes = tuple(note for note in made.notes if note.partition in changes)
         return GroupPlan(group_id, changes, notes, state)
 

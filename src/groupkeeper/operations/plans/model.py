@@ -11,8 +11,8 @@ from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPart
 
 def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> bool:
     """Whether two commits are the same. Brokers before 2.1 don't keep leader epochs: one that isn't known fits any."""
-    if one is None or other is None:
-        return one is other
+    if one is None or other is None or one == other:
+        return one == other
     epochs = (one.leader_epoch, other.leader_epoch)
     return one[::2] == other[::2] and (None in epochs or epochs[0] == epochs[1])
 

@@ -12,16 +12,22 @@ from typing import NamedTuple, TypeVar
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
-from groupkeeper.client.errors import ClientError
+from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed
 from groupkeeper.operations.plans.journal import Head, Journal, JournalUnwritable, Lost, Pair, Result
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.errors import KafkaError, RequestTimedOut
 
 T = TypeVar("T")
+V = TypeVar("V")
 Outcome = Batch[TopicPartition, None]
 
 _SECRET = re.compile(r"password|passwd|secret|token|credential|jaas", re.IGNORECASE)
 HIDDEN = "***"
+
+UNANSWERED = (CallTimedOut, ConnectionFailed, RequestTimedOut)
+"""Failures after which nobody knows whether the brokers did what was asked."""
+
+_GROUPS_PER_CALL = 1000
 
 
 class Begun(NamedTuple):
@@ -108,28 +114,45 @@ async def commit(
 
     offsets = {group.group_id: wanted for group in plan.groups if (wanted := group.offsets)}
     outcome = await _answered(
-        offsets, lambda: admin.alter_offsets_of_groups(offsets, tell=count, timeout_ms=timeout_ms)
+        offsets, lambda some: admin.alter_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
     )
     deleted = {
         group.group_id: unwanted
         for group in plan.groups
         if group.group_id not in outcome.failed and (unwanted := group.deleted)
     }
-    more = await _answered(deleted, lambda: admin.delete_offsets_of_groups(deleted, tell=count, timeout_ms=timeout_ms))
+    more = await _answered(
+        deleted, lambda some: admin.delete_offsets_of_groups(some, tell=count, timeout_ms=timeout_ms)
+    )
     _merge(outcome, more)
     if recorder is not None:
         recorder.end(begun, *judged(outcome))
     return outcome
 
 
-async def _answered(group_ids: Collection[str], ask: Callable[[], Awaitable[Batch[str, T]]]) -> Batch[str, T]:
-    """What was answered; when nobody could be asked, that failure for each group."""
-    if not group_ids:
-        return Batch()
-    try:
-        return await ask()
-    except (KafkaError, ClientError) as failure:
-        return Batch({}, dict.fromkeys(group_ids, failure))
+async def _answered(
+    by_group: Mapping[str, V], ask: Callable[[Mapping[str, V]], Awaitable[Batch[str, T]]]
+) -> Batch[str, T]:
+    """What was answered, in calls about some groups each: the time limit is that of a call, however many there are.
+
+    When a call could reach nobody, its failure is that of all groups left.
+    """
+    answers: Batch[str, T] = Batch()
+    group_ids = list(by_group)
+    for start in range(0, len(group_ids), _GROUPS_PER_CALL):
+        some = group_ids[start : start + _GROUPS_PER_CALL]
+        try:
+            batch = await ask({group_id: by_group[group_id] for group_id in some})
+        except (KafkaError, ClientError) as failure:
+            answers.failed.update(dict.fromkeys(group_ids[start:], failure))
+            break
+        answers.done.update(batch.done)
+        answers.failed.update(batch.failed)
+        late = next((why for why in batch.failed.values() if isinstance(why, CallTimedOut)), None)
+        if late is not None and not batch.done:
+            answers.failed.update(dict.fromkeys(group_ids[start + len(some) :], late))
+            break
+    return answers
 
 
 async def cluster_id_of(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
@@ -149,7 +172,9 @@ def judged(outcome: Batch[str, Outcome]) -> tuple[Result, list[Lost]]:
         lost += (_lost(group_id, place, failure) for place, failure in batch.failed.items())
     if not lost:
         return Result.APPLIED, []
-    return (Result.PARTLY if done else Result.REFUSED), lost
+    failures = (*outcome.failed.values(), *(why for batch in outcome.done.values() for why in batch.failed.values()))
+    may_be_done = done > 0 or any(isinstance(failure, UNANSWERED) for failure in failures)
+    return (Result.PARTLY if may_be_done else Result.REFUSED), lost
 
 
 def error_name(failure: Exception) -> str:
@@ -192,7 +217,7 @@ async def committed_now(
     admin: Admin, wanted: Mapping[str, Collection[TopicPartition] | None], *, timeout_ms: int | None = None
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
     """What is committed, as far as it can be had, for the journal of an operation that doesn't need to know."""
-    outcome = await _answered(wanted, lambda: admin.list_consumer_group_offsets(wanted, timeout_ms=timeout_ms))
+    outcome = await _answered(wanted, lambda some: admin.list_consumer_group_offsets(some, timeout_ms=timeout_ms))
     return {group_id: batch.done for group_id, batch in outcome.done.items()}
 
 

@@ -32,6 +32,7 @@ async def make_undo(
     partitions = dict.fromkeys(tp for pairs in recorded.groups.values() for tp in pairs)
     logs = await look_at_logs(admin, partitions, timeout_ms=timeout_ms)
     plans = []
+    why = "as before " + recorded.head.id
     for group_id, pairs in recorded.groups.items():
         changes: dict[TopicPartition, Change] = {}
         was_refused = (group_id, None, None) in refused
@@ -39,9 +40,7 @@ async def make_undo(
             is_as_before = is_same(groups.committed.get(group_id, {}).get(tp), before)
             if before == after or (is_as_before and (was_refused or (group_id, *tp) in refused)):
                 continue
-            change = Change(
-                after, before, logs.oldest.get(tp), logs.latest.get(tp), why="as before " + recorded.head.id
-            )
+            change = Change(after, before, logs.oldest.get(tp), logs.latest.get(tp), None, None, why)
             fitting = _fitted(change, if_out_of_range)
             if fitting is not None:
                 changes[tp] = fitting
