@@ -63,10 +63,12 @@ class MemoryLog:
         self.end_offset += 1
         return marker
 
-    def compact(self, *, from_offset: int = 0, to_offset: int | None = None, keep_tombstones: bool = True) -> None:
-        """What Kafka's log cleaner does with the records of [from, to), as far as no transaction is open: those of
-        aborted transactions go, and those that a later one of their key replaces. Tombstones go too, unless kept, or
-        unless older records of their key may be before the range. Markers stay.
+    def compact(
+        self, *, to_offset: int | None = None, stop_offset: int | None = None, keep_tombstones: bool = True
+    ) -> None:
+        """What Kafka's log cleaner does with the records up to an offset, as far as no transaction is open: those of
+        aborted transactions go, and those that a later one of their key replaces. Tombstones go too, unless kept.
+        Markers stay. It writes the log anew from the beginning; one that is killed has come to `stop_offset`.
         """
         outcomes = self._transaction_outcomes()
         open_offsets = [offset for offset, outcome in outcomes.items() if outcome is None]
@@ -77,12 +79,14 @@ class MemoryLog:
             if isinstance(entry, LogRecord) and entry.offset < end and outcomes.get(entry.offset) is not False
         }
 
+        stop = end if stop_offset is None else min(stop_offset, end)
+
         def stays(entry: LogRecord | Marker) -> bool:
-            if isinstance(entry, Marker) or not from_offset <= entry.offset < end:
+            if isinstance(entry, Marker) or entry.offset >= stop:
                 return True
             if last_offset_by_key.get(entry.key) != entry.offset:
                 return False
-            return keep_tombstones or from_offset > 0 or entry.value is not None
+            return keep_tombstones or entry.value is not None
 
         self.entries = [entry for entry in self.entries if stays(entry)]
 

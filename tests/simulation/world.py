@@ -220,7 +220,7 @@ class World:
         if self.random.random() < 0.5:
             log = self.shell.log
             log.compact(
-                from_offset=self.random.choice((0, 0, log.end_offset // 3)),
+                stop_offset=self.random.choice((None, None, log.end_offset // 3)),
                 to_offset=self._end_of_compaction(),
                 keep_tombstones=self.random.random() < 0.5,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator import classic_step, consumer_records
@@ -61,8 +61,10 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
     members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
     names = {name for member in members for name in member.subscribed_topic_names}
     group_id = group.group_id
-    # A rebalance that did not come to its end would have changed assignments: the group is outdated from the start.
-    metadata_hash = topics.metadata_hash(names) if group.soft.rebalance is None else 0
+    # A rebalance that did not come to its end would have changed assignments, as a leader would that has yet to notice
+    # new partitions: the group is outdated from the start.
+    is_settled = group.soft.rebalance is None and _have_all(members, names, topics)
+    metadata_hash = topics.metadata_hash(names) if is_settled else 0
     targets = {member.member_id: _as_target(member.assigned) for member in members}
     records: list[Record] = [
         *(consumer_records.member_record(group_id, member) for member in members),
@@ -128,6 +130,13 @@ def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -
             if topic.topic in topics.topics and topic.partitions
         },
     )
+
+
+def _have_all(members: Sequence[ConsumerMember], names: Iterable[str], topics: TopicsImage) -> bool:
+    """Whether the members have every partition of the topics."""
+    assigned = {(topic_id, one) for member in members for topic_id, some in member.assigned.items() for one in some}
+    shapes = [topics.topics[name] for name in names if name in topics.topics]
+    return all((shape.topic_id, one) in assigned for shape in shapes for one in range(shape.partition_count))
 
 
 def _stored_assignment(group: ClassicGroup, member_id: str) -> bytes:
