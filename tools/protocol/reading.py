@@ -16,6 +16,9 @@ from tools.protocol.schema import FIXED_FORMATS, Field, Message, Struct, Version
 
 NUMBERS = ("int8", "int16", "int32", "int64")
 
+BY_COLUMN = {"OffsetFetchResponsePartitions"}
+"""Structs of which a message has very many, and a program wants the fields rather than the structs."""
+
 
 def letters() -> Iterator[str]:
     """a to z, then aa, ab, ..."""
@@ -64,6 +67,7 @@ class _Reader:
         if is_fixed(item) and not self._is_tagged(item, scope):
             return
         several = not item.versions.covers(scope) or bool(item.nullable & scope) or self._is_tagged(item, scope)
+        several = several or item.struct_name in BY_COLUMN
         if several and (item.nullable or item.is_array or item.struct_name is not None):
             self.code.line(f"{letter}_{item.name}: {python_type(self.code, item)}")
 
@@ -206,6 +210,34 @@ class _Reader:
             width, letter = WIDTHS[item.element], FIXED_FORMATS[item.element]
             code.line(f'{target}, pos = {code.use("read_numbers")}(buf, pos, {elements}, "{letter}", {width})')
             return
+        if item.struct_name in BY_COLUMN and self.flexible:
+            self._columns(item, scope, target, elements)
+        else:
+            self._sequence(item, scope, target, elements)
+
+    def _columns(self, item: Field, scope: Versions, target: str, elements: str) -> None:
+        """Read all structs of an array at once where none has any text or tag: then they have the same size."""
+        assert item.struct_name is not None
+        code, fields = self.code, self.message.structs[item.struct_name].fields
+        texts = [index for index, each in enumerate(fields) if not is_fixed(each)]
+        assert all(each.versions.covers(scope) and each.type in (*NUMBERS, "string") for each in fields)
+        letters = "".join(FIXED_FORMATS.get(each.type, "B") for each in fields) + "B"
+        step, width = len(letters), sum(WIDTHS.get(each.type, 1) for each in fields) + 1
+        code.line(f"count_{target} = {elements}")
+        code.line(f'values = {code.use("read_run")}(buf, pos, count_{target}, "{letters}", {width})')
+        empty = [f"values[{index}::{step}].count(1) == count_{target}" for index in texts]
+        with code.block(f"if {' and '.join(empty)} and not any(values[{step - 1}::{step}]):"):
+            columns = [
+                f'("",) * count_{target}' if index in texts else f"values[{index}::{step}]"
+                for index in range(len(fields))
+            ]
+            code.line(f"{target} = {code.use('Rows')}({item.struct_name}, ({', '.join(columns)}))")
+            code.line(f"pos += {width} * count_{target}")
+        with code.block("else:"):
+            self._sequence(item, scope, target, f"count_{target}")
+
+    def _sequence(self, item: Field, scope: Versions, target: str, elements: str) -> None:
+        code = self.code
         element_type = item.struct_name or ("str" if item.element == "string" else "bytes")
         code.line(f"list_{target}: list[{element_type}] = []")
         code.line(f"append_{target} = list_{target}.append")

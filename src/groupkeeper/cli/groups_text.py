@@ -107,8 +107,9 @@ def offsets(group: GroupOffsets, *, verbose: bool) -> str:
     numbers = (group.epochs, group.offsets, group.lags) if verbose else (group.offsets, group.lags)
     step = 1 + len(numbers)
     cells: list[object] = [cell(group_id, columns)] * (count * step)
-    for place, column in enumerate(numbers, 1):
-        cells[place::step] = map(known, column) if None in column else column
+    cells[step - 1 :: step] = map(known, group.lags) if None in group.lags else group.lags
+    for place, column in enumerate(numbers[:-1], 1):
+        cells[place::step] = [MISSING if number < 0 else number for number in column] if min(column) < 0 else column
     return _table_of(group.places, verbose) % ("GROUP".ljust(columns), *cells)
 
 
@@ -130,7 +131,7 @@ def _table_of(places: Places, verbose: bool) -> str:
     topic_columns = widest(15, (topic for topic, _ in places.partitions))
 
     def line(topic: str, partition: object, numbers: Sequence[str], owner: Sequence[str]) -> str:
-        place = f"{cell(topic, topic_columns)} {partition!s:10}"
+        place = f"{cell(topic, topic_columns)} {partition!s:10}".replace("%", "%%")
         return " ".join(["\n%s", place, *numbers[not verbose :], row(owner, columns).replace("%", "%%")])
 
     lines = [line("TOPIC", "PARTITION", [f"{name:15}" for name in _NUMBERS], _OWNER)]

@@ -170,7 +170,9 @@ class Routed(Generic[K, V]):
             except KeyError:
                 failed[key] = MissingResult(f"{self._deadline.name}: the answer has no result for {key}")
                 continue
-            if isinstance(answer, KafkaError):
+            if not isinstance(answer, Exception):
+                done[key] = answer  # mostly so, and this runs for every group
+            elif isinstance(answer, KafkaError):
                 if answer.code in retries.here:
                     here[key] = self._causes[key] = answer
                 elif answer.code in retries.elsewhere:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
+    CommittedOffsets,
     ConsumerGroupDescription,
     Failure,
     ListedOffset,
     MemberDescription,
-    OffsetAndMetadata,
     OffsetSpec,
     TopicDescription,
     TopicPartition,
@@ -32,7 +33,7 @@ class Places:
     __slots__ = ("ends", "failures", "members", "partitions")
 
     def __init__(
-        self, partitions: Sequence[TopicPartition], members: Sequence[MemberDescription | None], ends: LogEnds
+        self, partitions: tuple[TopicPartition, ...], members: Sequence[MemberDescription | None], ends: LogEnds
     ) -> None:
         listed = ends.offsets
         self.partitions = partitions
@@ -44,13 +45,14 @@ class Places:
 class GroupOffsets(NamedTuple):
     """The offsets of a group, by column; a row for each of the places.
 
-    None: nothing committed (``offsets``; ``epochs`` also when none is known), either end of the ``lags`` not known.
+    −1 as the protocol has it: nothing committed (``offsets``), not known (``epochs``). ``lags`` are None where either
+    end isn't known.
     """
 
     description: ConsumerGroupDescription
     places: Places
-    offsets: Sequence[int | None]
-    epochs: Sequence[int | None]
+    offsets: Sequence[int]
+    epochs: Sequence[int]
     lags: Sequence[int | None]
 
 
@@ -61,9 +63,6 @@ class LogEnds(NamedTuple):
     failed: Mapping[TopicPartition, Failure]
 
 
-Committed = Mapping[TopicPartition, OffsetAndMetadata | None]
-
-_NO_COMMIT = (None, None)
 _GROUPS_PER_PART = 2000
 """Enough to keep the brokers busy, few enough to hold all their rows at a time."""
 
@@ -78,13 +77,13 @@ async def describe_offsets(
     """
     for start in range(0, len(groups), _GROUPS_PER_PART):
         described = {group.group_id: group for group in groups[start : start + _GROUPS_PER_PART]}
-        committed = await admin.list_consumer_group_offsets(dict.fromkeys(described), timeout_ms=timeout_ms)
-        wanted: set[TopicPartition] = set()
-        for group_id, offsets in committed.done.items():
-            wanted.update(offsets.done, *(member.assignment for member in described[group_id].members))
+        committed = await admin.list_committed_offsets(described, timeout_ms=timeout_ms)
+        wanted = set(chain.from_iterable({offsets.partitions for offsets in committed.done.values()}))
+        for group_id in committed.done:
+            wanted.update(*(member.assignment for member in described[group_id].members))
         tables = Tables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
         yield Batch(
-            {group_id: tables.table(described[group_id], offsets.done) for group_id, offsets in committed.done.items()},
+            {group_id: tables.table(described[group_id], offsets) for group_id, offsets in committed.done.items()},
             dict(committed.failed),
         )
 
@@ -126,27 +125,31 @@ class Tables:
         self._ends = ends
         self._places: dict[tuple[TopicPartition, ...], Places] = {}  # of groups without members
 
-    def table(self, group: ConsumerGroupDescription, committed: Committed) -> GroupOffsets:
+    def table(self, group: ConsumerGroupDescription, committed: CommittedOffsets) -> GroupOffsets:
         """The offsets of one group with their lag where both ends of it are known (K1099-60)."""
-        places = self._places_of(group.members, committed)
-        commits = [committed.get(partition) or _NO_COMMIT for partition in places.partitions]
-        offsets, epochs = [commit[0] for commit in commits], [commit[1] for commit in commits]
+        places = self._places_of(group.members, committed.partitions)
+        offsets: Sequence[int] = committed.offsets
+        epochs = committed.leader_epochs
+        if places.partitions != committed.partitions:
+            row_by_partition = {partition: row for row, partition in enumerate(committed.partitions)}
+            rows = [row_by_partition.get(partition) for partition in places.partitions]
+            offsets, epochs = ([-1 if row is None else column[row] for row in rows] for column in (offsets, epochs))
         lags = [
-            None if offset is None or end is None else end - offset
+            None if offset < 0 or end is None else end - offset
             for offset, end in zip(offsets, places.ends, strict=True)
         ]
         return GroupOffsets(group, places, offsets, epochs, lags)
 
-    def _places_of(self, members: Sequence[MemberDescription], committed: Committed) -> Places:
+    def _places_of(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
         if members:
             return self._places_with(members, committed)
-        partitions = tuple(committed)
-        places = self._places.get(partitions)
+        places = self._places.get(committed)
         if places is None:
-            places = self._places[partitions] = Places(sorted(partitions), [None] * len(partitions), self._ends)
+            in_order = tuple(sorted(committed))
+            places = self._places[committed] = Places(in_order, [None] * len(committed), self._ends)
         return places
 
-    def _places_with(self, members: Sequence[MemberDescription], committed: Committed) -> Places:
+    def _places_with(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
         """By member, those with most partitions first, then what no member is assigned (K1099-59)."""
         partitions: list[TopicPartition] = []
         owners: list[MemberDescription | None] = []
@@ -154,5 +157,5 @@ class Tables:
             assigned = sorted(set(member.assignment))
             partitions += assigned
             owners += [member] * len(assigned)
-        rest = sorted(committed.keys() - partitions)
-        return Places(partitions + rest, owners + [None] * len(rest), self._ends)
+        rest = sorted(set(committed).difference(partitions))
+        return Places((*partitions, *rest), owners + [None] * len(rest), self._ends)

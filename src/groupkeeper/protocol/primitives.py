@@ -8,14 +8,18 @@ byte value that runs past the end leaves a position past the end, which the next
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 from struct import pack as _pack
 from struct import unpack_from as _unpack_from
+from typing import Any, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import ClassVar, Self
+
+M = TypeVar("M", bound="Message")
 
 ZERO_UUID = bytes(16)
 """The uuid of all zeros, Kafka's "no id"."""
@@ -79,9 +83,44 @@ class RootMessage(Message):
         raise NotImplementedError
 
 
+class Rows(Sequence[M]):
+    """The structs of a decoded array, kept by column: each is made when it is asked for."""
+
+    __slots__ = ("columns", "struct")
+
+    def __init__(self, struct: type[M], columns: tuple[tuple[Any, ...], ...]) -> None:
+        self.struct = struct
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[M]:
+        return map(self.struct, *self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return _same_sequence(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def columns_of(rows: Sequence[Message]) -> Sequence[Sequence[Any]]:
+    """The fields of structs, each for all of them, in the order of their slots; nothing at all of no structs."""
+    if isinstance(rows, Rows):
+        return rows.columns
+    return tuple(zip(*([getattr(row, name) for name in row.__slots__] for row in rows), strict=True))
+
+
 def _same_sequence(mine: object, theirs: object) -> bool:
-    # An absent array is the empty tuple, a decoded one a list.
-    return isinstance(mine, list | tuple) and isinstance(theirs, list | tuple) and list(mine) == list(theirs)
+    # An absent array is the empty tuple, a decoded one a list, or Rows.
+    kinds = (list, tuple, Rows)
+    return isinstance(mine, kinds) and isinstance(theirs, kinds) and list(mine) == list(theirs)
 
 
 _INT16 = Struct(">h")
@@ -218,6 +257,21 @@ def refuse_null(what: str, pos: int) -> MalformedMessage:
 
 def refuse_tag(tag: int) -> MalformedMessage:
     return MalformedMessage(f"tagged field {tag} does not fill its announced size")
+
+
+_LONG_RUN = 1000
+
+
+def read_run(buf: bytes, pos: int, count: int, letters: str, width: int) -> tuple[Any, ...]:
+    """The fields of `count` structs of the same size, `width`, one struct after the other."""
+    if count * width > len(buf) - pos:
+        raise MalformedMessage(f"array of {count} structs in {len(buf) - pos} bytes")
+    return (_run(letters, count) if count < _LONG_RUN else Struct(">" + letters * count)).unpack_from(buf, pos)
+
+
+@lru_cache
+def _run(letters: str, count: int) -> Struct:
+    return Struct(">" + letters * count)
 
 
 def read_numbers(buf: bytes, pos: int, count: int, code: str, width: int) -> tuple[list[int], int]:

@@ -6,12 +6,13 @@ from groupkeeper.client.admin.types import (
     GroupListing,
     GroupState,
     GroupType,
+    ListedOffset,
     MemberDescription,
     Node,
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.operations.describe import GroupOffsets, OffsetRow
+from groupkeeper.operations.describe import GroupOffsets, LogEnds, Places
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
@@ -19,6 +20,7 @@ from groupkeeper.protocol.errors import (
 )
 
 ORDERS = [TopicPartition("orders", n) for n in range(12)]
+T0 = TopicPartition("t", 0)
 NODE = Node(1, "broker.example", 9092)
 
 
@@ -48,11 +50,11 @@ def test_listing_pads_to_ten_more_than_the_longest_id() -> None:
 
 # K1099-57, K1099-58, K88-50, K1099-60
 def test_offsets_with_leader_epochs() -> None:
-    rows = (
-        OffsetRow("orders", 0, 4, 10, 6, 3, member("consumer-with-a-long-name")),
-        OffsetRow("payments", 11, None, None, None, None, None),
-    )
-    assert groups_text.offsets(GroupOffsets(group(), rows), verbose=True) == (
+    partitions = (ORDERS[0], TopicPartition("payments", 11))
+    owners = [member("consumer-with-a-long-name"), None]
+    places = Places(partitions, owners, LogEnds({ORDERS[0]: ListedOffset(10)}, {}))
+    described = GroupOffsets(group(), places, [4, -1], [3, -1], [6, None])
+    assert groups_text.offsets(described, verbose=True) == (
         "\nGROUP           TOPIC           PARTITION  LEADER-EPOCH    CURRENT-OFFSET  LOG-END-OFFSET  LAG             "
         "CONSUMER-ID               HOST            CLIENT-ID"
         "\napp             orders          0          3               4               10              6               "
@@ -63,12 +65,24 @@ def test_offsets_with_leader_epochs() -> None:
 
 
 def test_offsets_without_leader_epochs_and_with_wide_letters() -> None:
-    row = OffsetRow("t", 0, 1, 1, 0, None, None)
-    described = GroupOffsets(group(group_id="東京🙂"), (row,))
+    places = Places((T0,), [None], LogEnds({T0: ListedOffset(1)}, {}))
+    described = GroupOffsets(group(group_id="東京🙂"), places, [1], [-1], [0])
     lines = groups_text.offsets(described, verbose=False).split("\n")
     assert lines[2] == "東京🙂" + " " * 11 + " t               0          1               1               0     " + (
         "          -               -               -"
     )
+
+
+def test_offsets_of_a_member_with_signs_of_formats_in_its_names() -> None:
+    owner = member("100%s", client_id="%d")
+    places = Places((T0,), [owner], LogEnds({}, {}))
+    described = GroupOffsets(group(group_id="%"), places, [1], [-1], [None])
+    line = groups_text.offsets(described, verbose=False).split("\n")[2]
+    assert line.split() == ["%", "t", "0", "1", "-", "-", "100%s", "/127.0.0.1", "%d"]
+
+
+def test_offsets_of_nothing() -> None:
+    assert groups_text.offsets(GroupOffsets(group(), Places((), [], LogEnds({}, {})), [], [], []), verbose=True) == ""
 
 
 # K1099-56

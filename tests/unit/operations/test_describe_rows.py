@@ -2,15 +2,18 @@
 
 from groupkeeper.client.admin.types import (
     Batch,
+    CommittedOffsets,
+    ConsumerGroupDescription,
+    GroupState,
+    GroupType,
     ListedOffset,
     MemberDescription,
     Node,
-    OffsetAndMetadata,
     PartitionDescription,
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.operations.describe import LogEnds, OffsetRow, offset_rows, unreachable
+from groupkeeper.operations.describe import LogEnds, Tables, unreachable
 from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -20,32 +23,50 @@ def member(member_id: str, *assignment: TopicPartition) -> MemberDescription:
     return MemberDescription(member_id, None, "client", "/127.0.0.1", assignment)
 
 
-def places(rows: tuple[OffsetRow, ...]) -> list[tuple[str | None, str, int]]:
-    return [(row.member.member_id if row.member else None, row.topic, row.partition) for row in rows]
+def group(*members: MemberDescription) -> ConsumerGroupDescription:
+    node = Node(1, "h", 1)
+    return ConsumerGroupDescription("g", GroupType.CLASSIC, GroupState.STABLE, False, "range", members, node)
+
+
+def committed(offsets: dict[TopicPartition, int], epoch: int = -1) -> CommittedOffsets:
+    count = len(offsets)
+    return CommittedOffsets(tuple(offsets), list(offsets.values()), [epoch] * count, [""] * count, {})
 
 
 # K1099-59, K88-52
 def test_members_with_more_partitions_come_first_and_unassigned_partitions_last() -> None:
-    committed = {TopicPartition("0-first", 0): OffsetAndMetadata(1), A0: OffsetAndMetadata(2)}
-    rows = offset_rows([member("idle"), member("one", A1), member("two", B0, A0)], committed, LogEnds({}, {}))
-    assert places(rows) == [("two", "a", 0), ("two", "b", 0), ("one", "a", 1), (None, "0-first", 0)]
+    first = TopicPartition("0-first", 0)
+    described = group(member("idle"), member("one", A1), member("two", B0, A0))
+    table = Tables(LogEnds({}, {})).table(described, committed({first: 1, A0: 2}))
+    owners = [owner and owner.member_id for owner in table.places.members]
+    rows = list(zip(owners, table.places.partitions, table.offsets, strict=True))
+    assert rows == [("two", A0, 2), ("two", B0, -1), ("one", A1, -1), (None, first, 1)]
 
 
 # K1099-60
 def test_lag_needs_both_ends() -> None:
-    committed = {A0: OffsetAndMetadata(4, 7), A1: None, B0: OffsetAndMetadata(99)}
     failure = LeaderNotAvailable()
-    ends = LogEnds({A0: ListedOffset(10), A1: ListedOffset(20)}, {B0: failure})
-    assert offset_rows([], committed, ends) == (
-        OffsetRow("a", 0, 4, 10, 6, 7, None),
-        OffsetRow("a", 1, None, 20, None, None, None),
-        OffsetRow("b", 0, 99, None, None, None, None, failure),
-    )
+    tables = Tables(LogEnds({A0: ListedOffset(10), A1: ListedOffset(20)}, {B0: failure}))
+    table = tables.table(group(), committed({B0: 99, A1: -1, A0: 4}, 7))
+    assert list(table.places.partitions) == [A0, A1, B0]
+    assert list(table.places.ends) == [10, 20, None]
+    assert table.places.failures == [failure]
+    assert (list(table.offsets), list(table.lags)) == ([4, -1, 99], [6, None, None])
+    assert list(table.epochs) == [7, 7, 7]
 
 
 def test_a_commit_beyond_the_end_has_a_negative_lag() -> None:
-    rows = offset_rows([], {A0: OffsetAndMetadata(99)}, LogEnds({A0: ListedOffset(3)}, {}))
-    assert rows[0].lag == -96
+    table = Tables(LogEnds({A0: ListedOffset(3)}, {})).table(group(), committed({A0: 99}))
+    assert list(table.lags) == [-96]
+
+
+def test_groups_with_the_same_partitions_share_their_places_but_not_their_offsets() -> None:
+    tables = Tables(LogEnds({A0: ListedOffset(9), A1: ListedOffset(9)}, {}))
+    one = tables.table(group(), committed({A1: 1, A0: 2}))
+    other = tables.table(group(), committed({A1: 3, A0: 4}))
+    fewer = tables.table(group(), committed({A1: 5}))
+    assert one.places is other.places is not fewer.places
+    assert [list(table.offsets) for table in (one, other, fewer)] == [[2, 1], [4, 3], [5]]
 
 
 def test_partitions_that_nobody_can_be_asked_about() -> None:

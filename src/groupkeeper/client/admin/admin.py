@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Batch,
         ClassicGroupDescription,
         ClusterDescription,
+        CommittedOffsets,
         ConsumerGroupDescription,
         CreatedTopic,
         GroupListings,
@@ -153,6 +154,16 @@ class Admin:
         from groupkeeper.client.admin import offsets
 
         return await offsets.list_consumer_group_offsets(self._cluster, groups, require_stable, timeout_ms)
+
+    async def list_committed_offsets(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, CommittedOffsets]:
+        """All committed offsets of groups by column: for very many groups, of which few offsets are looked at alone."""
+        from groupkeeper.client.admin import offsets
+
+        return await offsets.list_committed_offsets(
+            self._cluster, dict.fromkeys(group_ids), require_stable=False, timeout_ms=timeout_ms
+        )
 
     async def list_offsets(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 from groupkeeper.client.admin.coordinators import of_one_group, routed
-from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Batch, CommittedOffsets, Failure, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import MissingResult, UnsupportedBatching, UnsupportedVersion
@@ -24,6 +25,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from groupkeeper.protocol.primitives import columns_of
 
 GROUPS_PER_FETCH = 400
 """Groups of one OffsetFetch request: hundreds, so that the answer stays well below a megabyte or so."""
@@ -34,11 +36,14 @@ _LAST_VERSION_WITH_NAMES = 9
 COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
 """A commit waits for a rebalance to end, too (GO-12)."""
 
+_COLUMNS = 5
+"""Index, offset, epoch, metadata and error code of a partition in an answer."""
+
 _PARTITION_CODES_OF_V1 = (0, 3, 29)
 """In OffsetFetch version 1 any other code on a partition is an error of the whole group (K88-30)."""
 
-Interned = dict[str, dict[int, TopicPartition]]
-"""Groups mostly have the same partitions: one object for each, by topic and index, is faster and half the memory."""
+Interned = dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[TopicPartition, ...]]
+"""Groups mostly have the same partitions: the same objects by topics and indexes are faster and half the memory."""
 
 Wanted = Mapping[str, list[TopicPartition] | None]
 GroupOffsets = Batch[TopicPartition, OffsetAndMetadata | None]
@@ -51,20 +56,44 @@ async def list_consumer_group_offsets(
     timeout_ms: int | None,
 ) -> Batch[str, GroupOffsets]:
     """Admin.list_consumer_group_offsets."""
-    deadline = cluster.deadline("listConsumerGroupOffsets", timeout_ms)
     wanted = {group_id: None if tps is None else list(dict.fromkeys(tps)) for group_id, tps in groups.items()}
+    fetched = await list_committed_offsets(cluster, wanted, require_stable, timeout_ms)
+    return Batch(
+        {group_id: _by_partition(columns, wanted[group_id]) for group_id, columns in fetched.done.items()},
+        fetched.failed,
+    )
+
+
+def _by_partition(columns: CommittedOffsets, wanted: list[TopicPartition] | None) -> GroupOffsets:
+    new = tuple.__new__  # the constructors of named tuples take three times as long, and this runs for every offset
+    partitions, committed, epochs, texts, failed = columns
+    offsets = {
+        tp: None if offset < 0 else new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, text or ""))
+        for tp, offset, epoch, text in zip(partitions, committed, epochs, texts, strict=True)
+    }
+    for tp in wanted or ():
+        if tp not in offsets and tp not in failed:
+            failed[tp] = MissingResult(f"the answer has no offset of {tp}")
+    return Batch(offsets, failed)
+
+
+async def list_committed_offsets(
+    cluster: Cluster, wanted: Wanted, require_stable: bool, timeout_ms: int | None
+) -> Batch[str, CommittedOffsets]:
+    """Admin.list_committed_offsets, of some or all (None) partitions of groups."""
+    deadline = cluster.deadline("listConsumerGroupOffsets", timeout_ms)
     interned: Interned = {}
 
-    async def fetch(peer: Peer, group_ids: list[str]) -> dict[str, GroupOffsets | Failure]:
+    async def fetch(peer: Peer, group_ids: list[str]) -> dict[str, CommittedOffsets | Failure]:
         some = {group_id: wanted[group_id] for group_id in group_ids}
         return await _fetch(peer, some, require_stable, deadline, interned)
 
-    async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, GroupOffsets | Failure]:
+    async def ask(peer: Peer, group_ids: list[str], deadline: Deadline) -> dict[str, CommittedOffsets | Failure]:
         try:
             return await fetch(peer, group_ids)
         except UnsupportedBatching:
 
-            async def ask_one(group_id: str) -> GroupOffsets | Failure:
+            async def ask_one(group_id: str) -> CommittedOffsets | Failure:
                 return (await fetch(peer, [group_id]))[group_id]
 
             return dict(await one_by_one(group_ids, ask_one))
@@ -74,7 +103,7 @@ async def list_consumer_group_offsets(
 
 async def _fetch(
     peer: Peer, wanted: Wanted, require_stable: bool, deadline: Deadline, interned: Interned
-) -> dict[str, GroupOffsets | Failure]:
+) -> dict[str, CommittedOffsets | Failure]:
     asked_in = 0
 
     def build(version: int) -> OffsetFetchRequest:
@@ -85,16 +114,16 @@ async def _fetch(
     answer = await peer.ask(
         OffsetFetchRequest, OffsetFetchResponse, build, deadline, max_version=_LAST_VERSION_WITH_NAMES
     )
-    results: dict[str, GroupOffsets | Failure] = {}
+    results: dict[str, CommittedOffsets | Failure] = {}
     for group in answer.groups:
         if group.error_code:
             results[group.group_id] = error_for(group.error_code)
         elif group.group_id in wanted:
-            results[group.group_id] = _offsets(group.topics, wanted[group.group_id], interned)
+            results[group.group_id] = _columns(group.topics, interned)
     if asked_in < 8:
-        [(group_id, partitions)] = wanted.items()
+        [group_id] = wanted
         code = _group_code_of_v1(answer) if asked_in < 2 else answer.error_code
-        results[group_id] = error_for(code) if code else _offsets(answer.topics, partitions, interned)
+        results[group_id] = error_for(code) if code else _columns(answer.topics, interned)
     return results
 
 
@@ -137,36 +166,44 @@ def _group_code_of_v1(answer: OffsetFetchResponse) -> int:
     return next((code for code in codes if code not in _PARTITION_CODES_OF_V1), 0)
 
 
-def _offsets(
-    topics: Iterable[OffsetFetchResponseTopics | OffsetFetchResponseTopic],
-    wanted: list[TopicPartition] | None,
-    interned: Interned,
-) -> GroupOffsets:
-    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    failed: dict[TopicPartition, Failure] = {}
-    new = tuple.__new__  # the constructors of named tuples take three times as long, and this runs for every offset
-    for topic in topics:
-        name = topic.name
-        known = interned.get(name)
-        if known is None:
-            known = interned[name] = {}
-        for partition in topic.partitions:
-            index = partition.partition_index
-            tp = known.get(index)
-            if tp is None:
-                tp = known[index] = TopicPartition(name, index)
-            offset = partition.committed_offset
-            if partition.error_code:
-                failed[tp] = error_for(partition.error_code)
-            elif offset < 0:
-                offsets[tp] = None
-            else:
-                epoch = partition.committed_leader_epoch
-                offsets[tp] = new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, partition.metadata or ""))
-    for tp in wanted or ():
-        if tp not in offsets and tp not in failed:
-            failed[tp] = MissingResult(f"the answer has no offset of {tp}")
-    return Batch(offsets, failed)
+def _columns(
+    topics: Sequence[OffsetFetchResponseTopics | OffsetFetchResponseTopic], interned: Interned
+) -> CommittedOffsets:
+    parts = [(topic.name, columns_of(topic.partitions)) for topic in topics if topic.partitions]
+    key = tuple([(name, tuple(columns[0])) for name, columns in parts])
+    partitions = interned.get(key)
+    if partitions is None:
+        places = [TopicPartition(name, index) for name, indexes in key for index in indexes]
+        partitions = interned[key] = tuple(places)
+    if len(parts) == 1:
+        _, offsets, epochs, texts, codes = parts[0][1]
+    else:
+        _, offsets, epochs, texts, codes = [
+            [value for _, columns in parts for value in columns[place]] for place in range(_COLUMNS)
+        ]
+    if any(codes):
+        return _without_failed(partitions, offsets, epochs, texts, codes)
+    return CommittedOffsets(partitions, offsets, epochs, texts, {})
+
+
+def _without_failed(
+    partitions: Sequence[TopicPartition],
+    offsets: Sequence[int],
+    epochs: Sequence[int],
+    texts: Sequence[str | None],
+    codes: Sequence[int],
+) -> CommittedOffsets:
+    failed: dict[TopicPartition, Failure] = {
+        tp: error_for(code) for tp, code in zip(partitions, codes, strict=True) if code
+    }
+    well = [not code for code in codes]
+    return CommittedOffsets(
+        tuple(compress(partitions, well)),
+        list(compress(offsets, well)),
+        list(compress(epochs, well)),
+        list(compress(texts, well)),
+        failed,
+    )
 
 
 async def alter_consumer_group_offsets(

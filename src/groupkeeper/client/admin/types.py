@@ -60,6 +60,20 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
 
 
+class CommittedOffsets(NamedTuple):
+    """What a group has committed, by column. ``failed``: partitions that are in no column, and why.
+
+    ``offsets`` are −1 where nothing is committed, ``leader_epochs`` −1 where none is known. Groups with offsets in the
+    same partitions mostly have the same object as ``partitions``.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    offsets: Sequence[int]
+    leader_epochs: Sequence[int]
+    metadata: Sequence[str | None]
+    failed: dict[TopicPartition, Failure]
+
+
 class GroupListing(NamedTuple):
     """One group of list_groups. State and type are None when the broker is too old to tell (K518-31)."""
 

@@ -8,11 +8,13 @@ from groupkeeper.protocol.primitives import (
     ZERO_UUID,
     Message,
     RootMessage,
+    Rows,
     absent,
     read_compact_count,
     read_compact_text,
     read_count,
     read_nullable_text,
+    read_run,
     read_text,
     refuse_null,
     skip_tags,
@@ -238,6 +240,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
             list_d_topics: list[OffsetFetchResponseTopics] = []
             append_d_topics = list_d_topics.append
             for _ in range(size - 1):
+                e_partitions: Sequence[OffsetFetchResponsePartitions]
                 if version <= 9:
                     size = buf[pos]
                     if 1 < size < 128:
@@ -262,28 +265,34 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchRespo
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("partitions", pos)
-                list_e_partitions: list[OffsetFetchResponsePartitions] = []
-                append_e_partitions = list_e_partitions.append
-                for _ in range(size - 1):
-                    f_metadata: str | None
-                    f_partition_index, f_committed_offset, f_committed_leader_epoch, size = _iqiB.unpack_from(buf, pos)
-                    pos += 17
-                    if 1 < size < 128:
-                        end = pos + size - 1
-                        f_metadata = buf[pos : end].decode()
-                        pos = end
-                    elif size == 1:
-                        f_metadata = ""
-                    elif size == 0:
-                        f_metadata = None
-                    else:
-                        f_metadata, pos = read_compact_text(buf, pos - 1)
-                    f_error_code, size = _hB.unpack_from(buf, pos)
-                    pos += 3
-                    if size:
-                        pos = skip_tags(buf, pos - 1)
-                    append_e_partitions(OffsetFetchResponsePartitions(f_partition_index, f_committed_offset, f_committed_leader_epoch, f_metadata, f_error_code))
-                e_partitions = list_e_partitions
+                count_e_partitions = size - 1
+                values = read_run(buf, pos, count_e_partitions, "iqiBhB", 20)
+                if values[3::6].count(1) == count_e_partitions and not any(values[5::6]):
+                    e_partitions = Rows(OffsetFetchResponsePartitions, (values[0::6], values[1::6], values[2::6], ("",) * count_e_partitions, values[4::6]))
+                    pos += 20 * count_e_partitions
+                else:
+                    list_e_partitions: list[OffsetFetchResponsePartitions] = []
+                    append_e_partitions = list_e_partitions.append
+                    for _ in range(count_e_partitions):
+                        f_metadata: str | None
+                        f_partition_index, f_committed_offset, f_committed_leader_epoch, size = _iqiB.unpack_from(buf, pos)
+                        pos += 17
+                        if 1 < size < 128:
+                            end = pos + size - 1
+                            f_metadata = buf[pos : end].decode()
+                            pos = end
+                        elif size == 1:
+                            f_metadata = ""
+                        elif size == 0:
+                            f_metadata = None
+                        else:
+                            f_metadata, pos = read_compact_text(buf, pos - 1)
+                        f_error_code, size = _hB.unpack_from(buf, pos)
+                        pos += 3
+                        if size:
+                            pos = skip_tags(buf, pos - 1)
+                        append_e_partitions(OffsetFetchResponsePartitions(f_partition_index, f_committed_offset, f_committed_leader_epoch, f_metadata, f_error_code))
+                    e_partitions = list_e_partitions
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
