@@ -155,6 +155,14 @@ def test_a_group_with_members_keeps_no_other_from_its_reset(run: Run) -> None:
     ]
 
 
+# K122-X8
+def test_a_topic_that_the_group_does_not_consume_is_reset_all_the_same(run: Run, servers: str) -> None:
+    many = TopicPartition("many", 3)
+    assert many not in committed(servers, "billing")
+    assert run("--reset-offsets --group billing --topic many:3 --to-latest --execute")[0] == 0
+    assert many in committed(servers, "billing")
+
+
 # K122-75
 def test_partitions_that_there_are_not_are_named(run: Run) -> None:
     status, output, _ = run("--reset-offsets --group billing --topic orders:7,8 --to-earliest --dry-run")

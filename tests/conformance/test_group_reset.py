@@ -1,4 +1,7 @@
-"""kafka-consumer-group-reset: the test plan of KIP-122's first version (T01–T19), here and on Apache Kafka."""
+"""kafka-consumer-group-reset: the test plan of KIP-122's first version (T01–T19, K122-62), here and on Apache Kafka.
+
+T01 and T10 need no broker, and are beside the units, too.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +194,7 @@ def test_t03_current_offsets(scene: Scene) -> None:
     assert f"WARN: {scene.topic}-2: the group has no committed offset" in ran.errors
 
 
-# T04, K122-32, K122-41
+# T04, K122-32, K122-41; K122-10, K122-X1: both names of the option; K122-X4: the first record from then on
 def test_t04_an_offset_is_found_for_a_datetime(scene: Scene) -> None:
     assert scene.generate("--reset-to-datetime", at(7)) == {0: 7, 1: 7, 2: 0}
     assert scene.generate("--reset-to-timestamp", at(7).removesuffix("Z")) == {0: 7, 1: 7, 2: 0}
@@ -260,7 +263,7 @@ def verified(scene: Scene, plan: str) -> dict[tuple[str, str], list[str]]:
     return {(row[1], row[2]): row[3:] for row in ran.rows}
 
 
-# T11, T12, T13, T14, K122-43 … K122-49
+# T11, T12, T13, T14, K122-43, K122-44, K122-45, K122-46, K122-49
 def test_t11_to_t14_verify_warns_of_what_will_not_be_done_as_written(scene: Scene) -> None:
     missing = f"{scene.topic}-missing"
     plan = scene.plan(
@@ -282,7 +285,7 @@ def test_t11_to_t14_verify_warns_of_what_will_not_be_done_as_written(scene: Scen
     assert scene.offsets == {0: 4, 1: 12}
 
 
-# T14: the bounds are inside the range
+# T14, K122-45: the bounds are inside the range
 def test_t14_bounds_are_in_range(scene: Scene) -> None:
     for offsets in ({0: 0, 1: OLDEST, 2: 0}, dict(enumerate(LATEST))):
         rows = verified(scene, scene.plan([{scene.topic: entries(offsets)}]))
@@ -326,7 +329,7 @@ def test_t16_offsets_are_updated(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
     assert (first.groups, first.result, second.result) == ((scene.group,), Result.APPLIED, Result.APPLIED)
 
 
-# T17, T18, T19, K122-51, K122-52
+# T17, T18, T19, K122-51, K122-52; K122-X3: the nearer end; K122-X8: topics that it doesn't consume are left alone
 def test_t17_to_t19_execute_warns_and_leaves_alone(scene: Scene) -> None:
     missing = f"{scene.topic}-missing"
     plan = scene.plan(

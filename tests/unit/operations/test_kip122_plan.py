@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations import plan_csv
 from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan, read, write
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
@@ -21,7 +22,7 @@ plans = st.builds(
 )
 
 
-# K122-20
+# K122-20, K122-X2
 def test_the_canonical_form() -> None:
     plan = ResetPlan("g", {TopicPartition("b", 0): 1, TopicPartition("a", 10): 3, TopicPartition("a", 2): 2})
     assert json.loads(write(plan)) == {
@@ -47,7 +48,7 @@ def test_what_is_written_is_read(plan: ResetPlan) -> None:
     assert read(json.dumps(turned)) == plan
 
 
-# K122-24, K122-25
+# K122-24, K122-25, K122-X2
 def test_what_is_tolerated() -> None:
     entry = {"partition": 0, "offset": -9, "metadata": "x", "comment": None}
     text = json.dumps({"version": 1, "why": "x", "offsets": {"group_id": "g", "by": 1, "topics": [{"t": [entry]}]}})
@@ -110,3 +111,12 @@ def test_what_is_refused_is_named(text: str, fault: str) -> None:
         read(text)
     assert fault in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+# K122-X5
+@given(plans.filter(lambda plan: bool(plan.offsets)))
+def test_neither_tool_reads_the_form_of_the_other(plan: ResetPlan) -> None:
+    with pytest.raises(plan_csv.BadPlan):
+        plan_csv.read(write(plan), plan.group_id)
+    with pytest.raises(BadResetPlan, match="not JSON"):
+        read(plan_csv.write([(plan.group_id, plan.offsets)], with_group=True))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupkeeper.operations.times import BadDatetime, BadDuration
+from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime
 from groupkeeper.operations.xsd_times import parse_xsd_datetime, parse_xsd_duration
 
 NO_DATETIMES = """
@@ -51,6 +51,14 @@ def ms(text: str) -> int:
 )
 def test_datetimes(text: str, same: str) -> None:
     assert parse_xsd_datetime(text) == ms(same)
+
+
+# K122-X7
+def test_a_fraction_is_optional_here_and_mandatory_in_the_shipped_tool() -> None:
+    text = "2017-01-01T09:00:00"
+    assert parse_xsd_datetime(text) == parse_datetime(f"{text}.000")
+    with pytest.raises(BadDatetime):
+        parse_datetime(text)
 
 
 def test_years_of_any_size() -> None:
