@@ -88,14 +88,15 @@ def partition_hash(partition: TopicPartition) -> int:
     return (31 * (31 + partition.partition) + string_hash(partition.topic)) & 0xFFFFFFFF
 
 
-def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool = False) -> list[K]:
+def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool = False, sized: bool = False) -> list[K]:
     """The distinct keys in the order in which a java.util.HashMap gives them.
 
     Which group a tool treats first decides which error it shows, and what was already done when it stops.
-    ``copied``: the map was made of another one, so that its table is just large enough.
+    ``copied``: the map was made of another one, so that its table is just large enough. ``sized``: it was made for this
+    number of keys, and grew when there were too many for its table.
     """
     distinct = list(dict.fromkeys(keys))
-    buckets = 1 if copied else 16
+    buckets = 1 if copied or sized else 16
     enough = int(len(distinct) / 0.75 + 1) if copied else len(distinct) / 0.75
     while buckets < enough:
         buckets *= 2
@@ -110,6 +111,14 @@ def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool =
 def group_order(group_ids: Iterable[str]) -> list[str]:
     """The order in which the admin client's description of groups gives them."""
     return hash_order(group_ids, string_hash, copied=True)
+
+
+def topic_order(topics: Iterable[str]) -> list[str]:
+    """The order in which the admin client's description of topics gives them, through four maps."""
+    order = hash_order(topics, string_hash)
+    order = hash_order(order, string_hash, sized=True)
+    order = hash_order(order, string_hash, copied=True)
+    return hash_order(order, string_hash, sized=True)
 
 
 def class_name(error: Exception) -> str:

@@ -53,6 +53,13 @@ def test_hash_order_decides_which_group_comes_first() -> None:
     assert java.hash_order(partitions, java.partition_hash) == partitions[::-1]
 
 
+def test_topics_are_described_in_hash_order() -> None:
+    # As kafka-get-offsets told what it skipped.
+    assert java.topic_order(["backwards", "orders", "payments"]) == ["orders", "backwards", "payments"]
+    topics = ["a.topic_with-a-very-long-name", "backwards", "orders", "payments"]
+    assert java.topic_order(topics) == ["orders", "a.topic_with-a-very-long-name", "backwards", "payments"]
+
+
 def test_texts_of_errors() -> None:
     assert java.described(NonEmptyGroup()).startswith(
         "org.apache.kafka.common.errors.GroupNotEmptyException: The group"
