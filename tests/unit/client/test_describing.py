@@ -326,3 +326,12 @@ async def test_unsupported_by_the_group_coordinator() -> None:
     }
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         assert (await admin.describe_consumer_groups(["g"])).failed == {"g": UnsupportedVersion()}
+
+
+def test_a_member_may_be_described_with_less() -> None:
+    # K1099-35: who was known before those fields were, goes without them.
+    short = MemberDescription("m", None, "client", "/127.0.0.1")
+    assert short.assignment == ()
+    longer = MemberDescription("m", "i", "client", "/127.0.0.1", (TopicPartition("t", 0),))
+    for member in (short, longer):
+        assert (member.target_assignment, member.member_epoch, member.upgraded, member.rack_id) == (None,) * 4

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 from tests.memory_shell import NO_PRODUCER
+from tests.simulation.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
 from groupkeeper.coordinator import consumer_records
 from groupkeeper.coordinator.consumer_group import ConsumerMember
 from groupkeeper.coordinator.group_state import GroupState
+from groupkeeper.coordinator.result import Call
 from groupkeeper.coordinator.settings import Settings
 from groupkeeper.protocol.errors import NONE, NotCoordinator, UnknownServerError
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -171,3 +173,34 @@ def test_a_group_has_settings_of_its_own() -> None:
     assert b.beat().heartbeat_interval_ms == 7_000
     cluster.shell.see_settings({})
     assert b.beat().heartbeat_interval_ms == 5_000
+
+
+def test_what_was_not_appended_was_never_there() -> None:
+    # GP-06
+    cluster = Cluster({"t": 1})
+    a = Consumer(cluster, "a")
+    cluster.shell.refuse_append = lambda records: NotCoordinator()
+    assert a.join("t").error_code == NotCoordinator.code
+    assert cluster.ask(ListGroupsRequest(), ListGroupsResponse, version=5).groups == []
+    cluster.shell.refuse_append = lambda records: None
+    a.join("t")
+    described = _described(cluster)
+    cluster.shell.refuse_append = lambda records: NotCoordinator()
+    assert Consumer(cluster, "b").join("t").error_code == NotCoordinator.code
+    assert a.beat(names=[]).error_code == NotCoordinator.code
+    assert repr(frozen(_described(cluster))) == repr(frozen(described))
+
+
+def test_an_operation_sees_what_the_one_before_did() -> None:
+    # GP-06: even before anybody is told of that.
+    cluster = Cluster({"t": 2})
+    calls = [
+        Call(
+            number, ConsumerGroupHeartbeatRequest(GROUP, member_id, 0, None, None, 9_000, ["t"], topic_partitions=[]), 1
+        )
+        for number, member_id in enumerate("ab")
+    ]
+    for call in calls:
+        cluster.shell.call(call)
+    answers = [cluster.answers[call.call_id] for call in calls]
+    assert [answer.member_epoch for answer in answers if isinstance(answer, ConsumerGroupHeartbeatResponse)] == [2, 3]

@@ -22,6 +22,12 @@ from groupkeeper.protocol.errors import (
     UnstableOffsetCommit,
 )
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from groupkeeper.protocol.messages.offset_fetch_request import (
@@ -30,6 +36,8 @@ from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -362,3 +370,20 @@ def test_transactional_offsets_are_counted_when_they_are_accepted() -> None:
     assert record.value.topic_id == ZERO_UUID
     cluster.shell.coordinator.replay_end_transaction(7, is_commit=True)
     assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
+
+
+@pytest.mark.parametrize("member_id", ["", "m"])
+def test_a_share_group_commits_nothing(member_id: str) -> None:
+    # GO-08
+    cluster = Cluster({"t": 1})
+    join = ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])
+    assert cluster.ask(join, ShareGroupHeartbeatResponse).error_code == NONE
+    topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 7)])
+    commit = OffsetCommitRequest("g", 1 if member_id else -1, member_id, topics=[topic])
+    answer = cluster.ask(commit, OffsetCommitResponse, version=9)
+    assert answer.topics[0].partitions[0].error_code == GroupIdNotFound.code
+    partition = TxnOffsetCommitRequestPartition(0, 7)
+    in_transaction = TxnOffsetCommitRequest("x", "g", 1, 0, topics=[TxnOffsetCommitRequestTopic("t", [partition])])
+    refused = cluster.ask(in_transaction, TxnOffsetCommitResponse, version=3)
+    assert refused.topics[0].partitions[0].error_code == GroupIdNotFound.code
+    assert cluster.records == []
