@@ -44,12 +44,6 @@ TESTS = (
 )  # fmt: skip
 # The classes whose every test is quick: the subset of --quick.
 QUICK_TESTS = TESTS[:6]
-RECORDED_WITH = {
-    "offsets.topic.num.partitions": 4,
-    "transaction.state.log.num.partitions": 2,
-    "share.coordinator.state.topic.num.partitions": 2,
-}
-"""Settings of the broker that the kit recorded on; the partitions of internal topics stand in an output."""
 
 # --- The command lines. Their cases are named cg-* (kafka-consumer-groups), sg-* (kafka-share-groups) …
 # Brokers of their own (SASL, ACLs, two nodes, expiration), which the kit starts from real Kafka only.
@@ -248,8 +242,8 @@ def cli_differences(run: Run, kit: Path, where: str) -> None:
     command += ["--against-goldens", str(kit / "cli" / "goldens"), "--out", str(out),
                "--cases", str(out / "cases.txt"), "--ours", f"{shlex.quote(str(BIN))}/kafka-{{tool}}"]  # fmt: skip
     if where == "ours":
-        properties = " ".join(f"--property {name}={value}" for name, value in RECORDED_WITH.items())
-        broker = f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --port {{port}} --data {{data}} {properties}"
+        # The settings of the broker that the kit recorded on: partitions of internal topics stand in an output.
+        broker = f"{shlex.quote(str(BIN / 'groupkeeper'))} broker --config {{config}}"
         command += ["--broker-cmd", broker]
     say(
         f"{len(cases)} command lines on {'our broker' if where == 'ours' else 'real Kafka'}, compared with the official"
