@@ -12,7 +12,8 @@ from groupkeeper.cli.options import Options, UsageProblem
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 
-_ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
+ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
+"""A bootstrap server: host and port."""
 
 NO_CLIENT = "Failed to create new KafkaAdminClient"
 
@@ -84,7 +85,7 @@ def bootstrap_servers(text: str) -> str:
         raise ExecutionFailure("Configuration 'bootstrap.servers' values must not be empty.")
     addresses = []
     for part in parts:
-        match = _ADDRESS.fullmatch(part)
+        match = ADDRESS.fullmatch(part)
         if match is None or int(match[2]) > 65535:
             raise ExecutionFailure(NO_CLIENT)
         if _has_address(match[1]):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli import java
-from groupkeeper.cli.bootstrap import open_admin
+from groupkeeper.cli.bootstrap import ADDRESS, open_admin
 from groupkeeper.cli.drop_in import (
     ExecutionFailure,
     PropertiesUnreadable,
@@ -124,7 +124,7 @@ def check_servers(options: Options) -> None:
     if not java.trim(servers):
         raise UsageProblem("Error while validating the bootstrap address\n")
     parts = java.split(servers, ",") if "," in servers else [servers]
-    if not parts or any(re.fullmatch(r".*?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", part) is None for part in parts):
+    if not parts or any(ADDRESS.fullmatch(part) is None for part in parts):
         raise UsageProblem("Please provide valid host:port like host1:9091,host2:9092\n")
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from groupkeeper.cli.kafka_get_offsets import TABLE, Refused, offset_spec, rules_of
+from groupkeeper.cli.kafka_get_offsets import TABLE, Refused, check_servers, offset_spec, rules_of
+from groupkeeper.cli.options import UsageProblem
 from groupkeeper.client.admin.types import OffsetSpec
 
 PLACES = [(topic, partition) for topic in ("orders", "payments", "__consumer_offsets") for partition in range(4)]
@@ -80,3 +81,14 @@ def test_times(text: str, spec: OffsetSpec) -> None:
 def test_not_times(text: str) -> None:
     with pytest.raises(Refused, match=f"^Malformed time argument {text}. Please use -1 or latest / -2 or earliest / "):
         offset_spec(text)
+
+
+@pytest.mark.parametrize("text", ["a:1", "a:1,b:2", "PLAINTEXT://a:1", "[::1]:1", ":1", "a:1,"])
+def test_servers(text: str) -> None:
+    check_servers(TABLE.parse(["--bootstrap-server", text]))
+
+
+@pytest.mark.parametrize("text", ["a", "a:", "a:b", " a:1", "a:1 ,b:2", "a:1, b:2", ",", "a:1;b:2", "http://a:1/"])
+def test_not_servers(text: str) -> None:
+    with pytest.raises(UsageProblem, match=r"^Please provide valid host:port like host1:9091,host2:9092\n$"):
+        check_servers(TABLE.parse(["--bootstrap-server", text]))
