@@ -96,6 +96,22 @@ async def test_changes_are_there_after_a_restart(start: Start, connect: Connect,
     assert (tmp_path / JOURNAL).read_text().count("\n") == 2
 
 
+async def test_settings_of_others_are_told_as_by_kafka(start: Start, connect: Connect) -> None:
+    """Seen on Apache Kafka 4.3.1: quotas of replication by value, and of what nobody knows only that it was given."""
+    broker = await start()
+    wire, node = await connect(broker), str(broker.config.node_id)
+    throttle = "leader.replication.throttled.rate"
+    for name, setting, value in ((node, throttle, "123"), (ALL, throttle, "9"), (node, "nobody.knows", "x")):
+        assert await alter(wire, name, setting, value) == (0, None)
+    assert await sources(wire, BROKER, node, throttle) == [(throttle, "123", 2), (throttle, "9", 3)]
+    assert await sources(wire, BROKER, ALL, throttle) == [(throttle, "9", 3)]
+    (known, unknown) = await describe(wire, BROKER, node, throttle, "nobody.knows")
+    assert (known.config_type, known.is_sensitive, known.read_only) == (5, False, False)
+    assert (unknown.config_type, unknown.is_sensitive, unknown.read_only, unknown.value) == (0, True, True, None)
+    assert await alter(wire, node, throttle, None, DELETE) == (0, None)
+    assert await sources(wire, BROKER, node, throttle) == [(throttle, "9", 3)]
+
+
 async def test_coordinators_take_them_at_once(start: Start, connect: Connect) -> None:
     broker = await start()
     wire = await connect(broker)

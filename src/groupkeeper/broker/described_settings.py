@@ -29,8 +29,18 @@ _OTHER_SYNONYMS = {
 _SYNONYMS_OF_BROKER = {names[0]: names for names in _OTHER_SYNONYMS.values()}
 
 
+# Kafka knows them as settings that only change while a broker runs.
+_QUOTAS_OF_BROKER = frozenset(
+    ["leader.replication.throttled.rate", "follower.replication.throttled.rate",
+     "replica.alter.log.dirs.io.max.bytes.per.second"]
+)  # fmt: skip
+UNKNOWN_TYPE = "unknown"
+
+
 class DescribedSetting(NamedTuple):
-    """One setting of a resource. `synonyms` are (name, value, source), the one that decides first."""
+    """One setting of a resource. `synonyms` are (name, value, source), the one that decides first. The value of a
+    setting that nobody knows (`UNKNOWN_TYPE`) may be a secret and isn't told.
+    """
 
     name: str
     value: str | None
@@ -66,6 +76,19 @@ def describe_broker(config: Config) -> Iterator[DescribedSetting]:
         yield DescribedSetting(
             setting.name, value, source, setting.type, setting.doc, not is_dynamic(setting.name), synonyms
         )
+    given = {**config.changed.get(ALL_BROKERS, {}), **config.changed.get(str(config.node_id), {})}
+    for name in given:
+        if Config.setting(name) is None:
+            yield _foreign(name, tuple(_given_values(name, config)))
+
+
+def _foreign(name: str, synonyms: tuple[tuple[str, str | None, int], ...]) -> DescribedSetting:
+    """A setting that clients gave the broker, and that it has no use for."""
+    if name in _QUOTAS_OF_BROKER:
+        _, value, source = synonyms[0]
+        return DescribedSetting(name, value, source, "long", "", False, synonyms)
+    hidden = tuple((name, None, source) for name, _, source in synonyms)
+    return DescribedSetting(name, None, hidden[0][2], UNKNOWN_TYPE, "", True, hidden)
 
 
 def describe_all_brokers(config: Config) -> Iterator[DescribedSetting]:
@@ -73,8 +96,10 @@ def describe_all_brokers(config: Config) -> Iterator[DescribedSetting]:
     for name in config.changed.get(ALL_BROKERS, {}):
         setting = Config.setting(name)
         synonyms = tuple(one for one in _given_values(name, config) if one[2] == DYNAMIC_DEFAULT_SOURCE)
-        type_name, doc = ("string", "") if setting is None else (setting.type, setting.doc)
-        yield DescribedSetting(name, synonyms[0][1], DYNAMIC_DEFAULT_SOURCE, type_name, doc, False, synonyms)
+        if setting is None:
+            yield _foreign(name, synonyms)
+            continue
+        yield DescribedSetting(name, synonyms[0][1], DYNAMIC_DEFAULT_SOURCE, setting.type, setting.doc, False, synonyms)
 
 
 def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSetting]:

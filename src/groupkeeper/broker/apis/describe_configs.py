@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import BROKER, GROUP, TOPIC, require_allowed
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.described_settings import describe_all_brokers, describe_broker, describe_group, describe_topic
+from groupkeeper.broker.described_settings import (
+    UNKNOWN_TYPE,
+    describe_all_brokers,
+    describe_broker,
+    describe_group,
+    describe_topic,
+)
 from groupkeeper.broker.topic_names import require_valid_name
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 KEY = 32
 VERSIONS = (1, 4)
 
-_TYPES = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
+_TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -90,7 +96,7 @@ def _config(setting: DescribedSetting, request: DescribeConfigsRequest) -> Descr
         setting.value,
         setting.is_read_only,
         setting.source,
-        False,
+        setting.type == UNKNOWN_TYPE,
         [DescribeConfigsSynonym(*one) for one in setting.synonyms] if request.include_synonyms else [],
         _TYPES[setting.type],
         setting.doc if request.include_documentation else None,
