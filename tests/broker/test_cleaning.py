@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import thread_time
 
 import pytest
 from tests.broker.conftest import Start, Wire
@@ -174,3 +175,29 @@ async def test_a_topic_made_again_is_not_taken_for_compacted(start: Start, conne
         assert log is not None
         await until(lambda log=log: sum(1 for _ in log.records()) == 2)  # type: ignore[misc]
         broker.topics.delete("t")
+
+
+async def test_a_busy_broker_compacts_beside_its_work(start: Start) -> None:
+    broker = await start(properties={"log.cleaner.backoff.ms": "3600000"})
+    broker.groups.ensure_topic()
+    log = broker.groups.log_of("g")
+    for number in range(5000):
+        log.append(write_batch([Record(b"k%d" % (number % 7), b"", timestamp=1)]), 1)
+    log.roll()
+    used_by_others = 0.0
+
+    async def work() -> None:
+        nonlocal used_by_others
+        while True:
+            began = thread_time()
+            while thread_time() < began + 0.0005:
+                pass
+            used_by_others += thread_time() - began
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(work())
+    began = thread_time()
+    assert await broker.cleaner.compact(broker.now_ms()) == 1
+    used = thread_time() - began
+    others.cancel()
+    assert used_by_others > 0.7 * used

@@ -16,7 +16,7 @@ from groupkeeper.broker.segment_files import CLEANED, LOG
 from groupkeeper.broker.transaction_survey import TransactionSurvey
 from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header, read_records
 from groupkeeper.protocol.record_batch import read_end_transaction as end_of
-from groupkeeper.protocol.retained_batch import read_entries, retained_batch
+from groupkeeper.protocol.retained_batch import read_entries, read_keys, retained_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _BATCHES_PER_STEP = 16
+_SHORT = 16
+"""Records of a batch that are looked up one by one before it is read."""
 
 
 class Cleaned(NamedTuple):
@@ -67,6 +69,7 @@ class Compaction:
         self._max_keys = max_keys
         self._files = files
         self._last_offset_by_key: dict[bytes, int] = {}
+        self._last_offsets: set[int] = set()
         self._last_marker: dict[int, int] = {}
         self._last_batch = {
             producer_id: producer.written[-1].base_offset
@@ -100,6 +103,18 @@ class Compaction:
                     return
                 self._note(buf, pos, header, survey)
 
+    def _is_overwritten(self, header: BatchHeader) -> bool:
+        """Whether the keys of all records of a batch come again later, as far as its offsets tell: it needn't be read.
+
+        That is so when `survey_keys` has read it, and has met all of its keys again. A survey that doesn't begin with
+        the log may take a transaction for an aborted one and leave its keys out, so those must be read.
+        """
+        if header.is_transactional or header.last_offset_delta >= _SHORT:
+            return False
+        if not (self._dirty_offset <= header.base_offset and header.last_offset < self.end_offset):
+            return False
+        return self._last_offsets.isdisjoint(range(header.base_offset, header.next_offset))
+
     def _ends_before(self, segment: Segment, offset: int) -> bool:
         following = self._segments.index(segment) + 1
         return following < len(self._segments) and self._segments[following].base_offset <= offset
@@ -109,10 +124,11 @@ class Compaction:
             self._last_marker[header.producer_id] = header.base_offset
             survey.note_marker(header, is_commit=_is_commit(buf, pos, header))
         elif header.record_count and not survey.note_batch(header):
-            last = self._last_offset_by_key
-            for entry in read_entries(buf, pos, header)[1]:
-                if entry.key is not None:
-                    last[entry.key] = entry.offset
+            by_key, last_offsets = self._last_offset_by_key, self._last_offsets
+            for key, offset in read_keys(buf, pos, header):
+                last_offsets.discard(by_key.get(key, -1))
+                last_offsets.add(offset)
+                by_key[key] = offset
 
     # ------------------------------------------------------------------ then: write what stays
 
@@ -169,7 +185,7 @@ class Compaction:
             return self._kept_marker(buf, pos, header)
         if self.survey.note_batch(header):
             return self._empty(header)
-        if not header.record_count:
+        if not header.record_count or self._is_overwritten(header):
             return self._empty(header)
         body, entries = read_entries(buf, pos, header)
         kept = [entry for entry in entries if self._stays(entry, header)]

@@ -6,7 +6,7 @@ import asyncio
 import os
 from contextlib import suppress
 from logging import getLogger
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TypeVar
 
 from groupkeeper.broker.cleanable import active_is_heavy, dirty_part, expired_count
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
-_TURN_S = 0.002
-_PAUSE_S = 0.002
+_TURN_S = 0.001
+_PAUSE_S = 0.001
+_PAUSES_WHEN_BUSY = 8
 _LEAST_PAUSE_MS = 10
 _LOGS_PER_TURN = 500
-_BYTES_PER_KEY = 160
-"""A key of 40 bytes with its offset, in a dictionary."""
+_BYTES_PER_KEY = 220
+"""A key of 40 bytes with its offset, in a dictionary, and the offset in a set."""
 
 T = TypeVar("T")
 
@@ -259,9 +260,18 @@ async def _in_turns(steps: Iterator[T]) -> T | None:
     for step in steps:
         last = step
         if perf_counter() >= turn_end:
-            await asyncio.sleep(_PAUSE_S)
+            await _pause()
             turn_end = perf_counter() + _TURN_S
     return last
+
+
+async def _pause() -> None:
+    """Lets others work: half of a core is left to them at least, eight ninths while they use it."""
+    for _ in range(_PAUSES_WHEN_BUSY):
+        began = thread_time()
+        await asyncio.sleep(_PAUSE_S)
+        if thread_time() - began < _PAUSE_S / 2:
+            return
 
 
 def _delete_old(log: PartitionLog, now_ms: int) -> int:

@@ -75,6 +75,11 @@ class GroupRuntime:
         if self._loading:
             await asyncio.wait(self._loading, timeout=_PATIENCE_AT_START_S)
 
+    async def wait_until_loaded(self) -> None:
+        """Returns once nothing is being loaded."""
+        while self._loading:
+            await asyncio.wait(self._loading)
+
     async def stop(self) -> None:
         """Stops every coordinator; parked calls are answered."""
         for task in self._loading:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-_RECORDS_PER_TURN = 100
+_RECORDS_PER_TURN = 200
 
 
 class Shard:

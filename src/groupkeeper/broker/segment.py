@@ -141,10 +141,11 @@ class Segment:
             at = 0
             while at + HEADER_SIZE <= len(block):
                 header = read_header(block, at)
-                if at + header.size_in_bytes > len(block):
+                end = at + header.size_in_bytes
+                if end > len(block):
                     break
                 yield block, at, header
-                at += header.size_in_bytes
+                at = end
             if at == 0:
                 return
             position += at

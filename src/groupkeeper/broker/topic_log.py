@@ -327,7 +327,7 @@ class PartitionLog:
         self._require_health()
         for segment in self._segments[self._segment_index(offset) :]:
             for block, at, header in segment.batches(segment.position_of(offset)):
-                yield header, read_records(block, at)
+                yield header, read_records(block, at, header=header)
 
     def _segment_index(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)

@@ -82,7 +82,15 @@ class OffsetStore:
 
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue, log_offset: int, producer_id: int) -> None:
         """Stores an offset record: committed, or pending when it is part of a producer's transaction."""
-        offset = _read_offset(value, log_offset)
+        offset = CommittedOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            None if value.expire_timestamp == -1 else value.expire_timestamp,
+            value.topic_id,
+            log_offset,
+        )
         if producer_id < 0:
             self._commit(key.group, key.topic, key.partition, offset)
             return
@@ -122,18 +130,10 @@ class OffsetStore:
             self._commit(group_id, topic, partition, offset)
 
     def _commit(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        partitions = self._committed.setdefault(group_id, {}).setdefault(topic, {})
-        self.count += partition not in partitions
+        try:
+            partitions = self._committed[group_id][topic]
+        except KeyError:
+            partitions = self._committed.setdefault(group_id, {}).setdefault(topic, {})
+        if partition not in partitions:
+            self.count += 1
         partitions[partition] = offset
-
-
-def _read_offset(value: OffsetCommitValue, log_offset: int) -> CommittedOffset:
-    return CommittedOffset(
-        committed_offset=value.offset,
-        leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-        commit_timestamp_ms=value.commit_timestamp,
-        expire_timestamp_ms=None if value.expire_timestamp == -1 else value.expire_timestamp,
-        topic_id=value.topic_id,
-        log_offset=log_offset,
-    )

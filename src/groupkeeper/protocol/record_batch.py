@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _HEADER = Struct(">qiibIhiqqqhii")
+_new_tuple = tuple.__new__
+"""Makes a header from its fields without the check of their number, which `_make` adds."""
 _CHECKED = Struct(">hiqqqhii")
 """The part of the header that the checksum covers."""
 _CRC = Struct(">I")
@@ -60,7 +62,7 @@ def read_header(buf: bytes, pos: int = 0) -> BatchHeader:
         magic = buf[pos + _MAGIC_AT]
         if magic < 2:
             return legacy_header(buf, pos)
-        header = BatchHeader._make(_HEADER.unpack_from(buf, pos))
+        header = _new_tuple(BatchHeader, _HEADER.unpack_from(buf, pos))
     except (IndexError, struct_error) as error:
         raise CorruptRecord(f"the batch at {pos} ends within its header") from error
     if magic != 2:
@@ -96,12 +98,21 @@ def check_crc(buf: bytes, pos: int, header: BatchHeader) -> None:
         raise CorruptRecord(f"checksum {found:#010x} where the batch says {header.crc:#010x}")
 
 
-def read_records(buf: bytes, pos: int = 0, *, verify: bool = True, max_size: int = MAX_DECOMPRESSED) -> list[Record]:
+def read_records(
+    buf: bytes,
+    pos: int = 0,
+    *,
+    verify: bool = True,
+    max_size: int = MAX_DECOMPRESSED,
+    header: BatchHeader | None = None,
+) -> list[Record]:
     """The records of the one batch at `pos`, decompressed, with their offsets and timestamps.
 
-    The checksum is compared unless `verify` is false; `max_size` bounds the decompressed bytes. Raises CorruptRecord.
+    The checksum is compared unless `verify` is false; `max_size` bounds the decompressed bytes; `header` is the
+    batch's where it was read already. Raises CorruptRecord.
     """
-    header = read_header(buf, pos)
+    if header is None:
+        header = read_header(buf, pos)
     if verify:
         check_crc(buf, pos, header)
     elif pos + header.size_in_bytes > len(buf):

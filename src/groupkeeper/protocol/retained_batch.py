@@ -45,6 +45,30 @@ class Entry(NamedTuple):
     end: int
 
 
+def read_keys(buf: bytes, pos: int, header: BatchHeader) -> list[tuple[bytes, int]]:
+    """Key and offset of each record of the batch at `pos` that has a key. Raises CorruptRecord."""
+    if header.attributes & _CODEC_MASK:
+        return [(one.key, one.offset) for one in read_entries(buf, pos, header)[1] if one.key is not None]
+    found = []
+    base_offset, end = header.base_offset, pos + header.size_in_bytes
+    at = pos + HEADER_SIZE
+    try:
+        for _ in range(header.record_count):
+            length, at = read_zigzag(buf, at)
+            following = at + length
+            if length < 0 or following > end:
+                raise CorruptRecord(f"a record of {length} bytes at {at} of {end}")
+            _, at = read_zigzag(buf, at + 1)
+            place, at = read_zigzag(buf, at)
+            size, at = read_zigzag(buf, at)
+            if size >= 0:
+                found.append((buf[at : at + size], base_offset + place))
+            at = following
+    except IndexError as error:
+        raise CorruptRecord(f"batch at offset {base_offset}: {error}") from error
+    return found
+
+
 def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list[Entry]]:
     """The decompressed records of the batch at `pos`, as one piece and one by one. Raises CorruptRecord."""
     body = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]

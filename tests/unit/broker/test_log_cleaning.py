@@ -129,6 +129,36 @@ class TestCompaction:
         ]
         assert [r.offset for r in records(open_log(cleanup_policy="compact"))] == [1, 2, 4, 5]
 
+    @pytest.mark.parametrize("size", [1, 2, 15, 16, 40])
+    def test_batches_of_any_size_keep_the_last_of_each_key(
+        self, log: PartitionLog, files: OpenFiles, size: int
+    ) -> None:
+        rng = random.Random(size)
+        cleaned = 0
+        for _ in range(4):  # the second and later passes begin with what is compacted already
+            for number in range(30):
+                keys = [b"k%d" % rng.randrange(25) for _ in range(size)]
+                put(log, *((key, b"v%d" % number) for key in keys), compression=rng.choice(["none", "gzip"]))
+            log.roll()
+            before = latest(log)
+            cleaned = compact(log, files, cleaned=cleaned)
+            assert latest(log) == before
+            assert [record.key for record in records(log)].count(b"k0") <= 1
+
+    def test_a_commit_after_an_aborted_transaction_that_is_compacted_stays(
+        self, log: PartitionLog, files: OpenFiles
+    ) -> None:
+        transact(log, 1, (b"a", b"dropped"), commit=False)
+        log.roll()
+        cleaned = compact(log, files)
+        transact(log, 1, (b"b", b"kept"), commit=True)
+        put(log, (b"c", b"kept"))
+        log.roll()
+        before = latest(log)
+        assert {b"b", b"c"} <= set(before)
+        compact(log, files, cleaned=cleaned)
+        assert latest(log) == before
+
     def test_tombstones_go_after_their_time(self, log: PartitionLog, files: OpenFiles) -> None:
         put(log, (b"a", b"1"), (b"b", b"1"))
         put(log, (b"a", None), (b"b", b"2"))
