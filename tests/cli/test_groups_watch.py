@@ -16,12 +16,22 @@ import pytest
 from tests.differential.wire import Pool
 
 from groupkeeper.cli.main import main
+from groupkeeper.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    encode_assignment,
+    encode_subscription,
+)
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.testing.background import BackgroundBroker
 
 COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
@@ -60,7 +70,11 @@ def end(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BackgroundBroker]:
-    settings = {"group.consumer.assignment.interval.ms": 0, "group.consumer.min.assignment.interval.ms": 0}
+    settings = {
+        "group.consumer.assignment.interval.ms": 0,
+        "group.consumer.min.assignment.interval.ms": 0,
+        "group.initial.rebalance.delay.ms": 0,
+    }
     with BackgroundBroker(directory=tmp_path, properties=settings) as running:
         yield running
 
@@ -103,6 +117,54 @@ def test_a_rebalance_is_seen_live(broker: BackgroundBroker) -> None:
         until(process, ("assignment", "b", [], places(0, 1)), ("member_epoch", "b", 3, 4))
         beat("b", -1)
         until(process, ("state", None, "Stable", "Empty"))
+        end(process)
+    pool.close()
+
+
+def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
+    # GM-03, GM-07, GM-08
+    pool = Pool(broker.bootstrap_servers)
+    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    said = encode_subscription(ConsumerProtocolSubscription(["t"]), 1)
+
+    def join(member_id: str) -> JoinGroupResponse:
+        """Answered at once: there is no other classic member to wait for."""
+        protocols = [JoinGroupRequestProtocol("range", said)]
+        answer = pool.ask(JoinGroupRequest("g", 30_000, 30_000, member_id, "i", "consumer", protocols), 9)
+        assert isinstance(answer, JoinGroupResponse)
+        assert answer.error_code == 0
+        return answer
+
+    def sync(joined: JoinGroupResponse, *partitions: int) -> None:
+        given = encode_assignment(ConsumerProtocolAssignment([AssignedTopic("t", partitions)]), 1)
+        assignments = [SyncGroupRequestAssignment(joined.member_id, given)]
+        pool.ask(
+            SyncGroupRequest("g", joined.generation_id, joined.member_id, "i", "consumer", "range", assignments), 5
+        )
+
+    old = join("").member_id
+    sync(join(old), 0, 1)
+    with watching(broker.bootstrap_servers, "g", "--output", "json") as process:
+        until(process, ("type", None, None, "Classic"), ("member_joined", old, None, places(0, 1)))
+        new = ConsumerGroupHeartbeatRequest("g", "new", 0, None, None, 60_000, ["t"], None, None, [])
+        pool.ask(new, 1)
+        until(
+            process,
+            ("type", None, "Classic", "Consumer"),
+            ("upgraded", old, None, False),
+            ("target_assignment", old, None, places(0)),
+            ("upgraded", "new", None, True),
+        )
+        sync(join(old))
+        until(process, ("assignment", old, places(0, 1), places(0)))
+        pool.ask(ConsumerGroupHeartbeatRequest("g", "new", -1), 1)
+        until(
+            process,
+            ("type", None, "Consumer", "Classic"),
+            ("member_left", "new", [], None),
+            ("upgraded", old, False, None),
+        )
         end(process)
     pool.close()
 
