@@ -90,10 +90,29 @@ def test_its_offsets_are_shown(run: Any) -> None:
 
 
 @pytest.mark.parametrize("view", ["offsets", "members", "state"])
-def test_the_views_of_all_groups_leave_it_out(run: Any, view: str) -> None:
+def test_the_views_of_all_groups_have_it(run: Any, view: str) -> None:
     status, report = run("describe", "--all-groups", "--view", view)
     assert status == 0
-    assert "app" not in json.dumps(report)
+    assert "app" in json.dumps(report)
+    assert run("describe", "--all-groups", "--type", "streams", "--view", view)[0] == 0
+    assert "app" not in json.dumps(run("describe", "--all-groups", "--type", "classic", "--view", view)[1])
+
+
+def test_its_state(run: Any) -> None:
+    status, report = run("describe", "app", "nobody", "--view", "state")
+    [row] = report["groups"]
+    assert (status, [one["group"] for one in report["problems"]]) == (1, ["nobody"])
+    assert (row["type"], row["state"], row["members"], row["assignor"]) == ("Streams", "Stable", 1, None)
+    assert row["group_epoch"] == row["target_epoch"] > 0
+
+
+def test_its_members_with_what_their_tasks_read(run: Any) -> None:
+    status, report = run("members", "app")
+    [row] = report["members"]
+    assert (status, row["member_id"], row["partitions"], row["upgraded"]) == (0, "m", 1, None)
+    assert row["assignment"] == row["target_assignment"] == [{"topic": "t", "partition": 0}]
+    [row] = run("describe", "app")[1]["offsets"]
+    assert (row["member_id"], row["client_id"], row["lag"]) == ("m", "client", 0)
 
 
 def test_a_plan_names_its_type_and_waits_for_its_members(

@@ -80,13 +80,13 @@ def names_of(options: Namespace, argument: str) -> Names:
         raise UsageMistake(f"argument {'GROUP' if argument == 'groups' else '--topic'}: {problem}") from None
 
 
-async def selected(asking: Asking, *, with_share: bool = False) -> tuple[Selection, Page]:
-    """The groups that the options mean, share groups among them or not, and what is to be said about them."""
+async def selected(asking: Asking, *, with_share: bool = False, with_streams: bool = False) -> tuple[Selection, Page]:
+    """The groups that the options mean, share and streams groups among them or not, and what is to be said of them."""
     options = asking.options
     asking.progress.say("listing groups")
     names = names_of(options, "groups")
     filters = (getattr(options, "state", []), getattr(options, "type", []))
-    selection = await select_groups(asking.admin, names, *filters, with_share=with_share)
+    selection = await select_groups(asking.admin, names, *filters, with_share=with_share, with_streams=with_streams)
     page = await said_about(asking, selection)
     if not selection.group_ids and not selection.unmatched and not selection.failed:
         page = page._replace(remarks=[*page.remarks, f"no groups{' in these states or of these types' * any(filters)}"])

@@ -39,6 +39,7 @@ from groupkeeper.operations.lag import (
     sum_by_topic,
 )
 from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -71,7 +72,7 @@ def _columns(*shapes: Shape) -> list[str]:
 
 def _add_describe(command: ArgumentParser) -> None:
     add_groups(command)
-    add_filters(command)
+    add_filters(command, with_streams=True)
     command.add_argument("--view", choices=["offsets", "members", "state"], default="offsets", help="default: offsets")
     add_topics(command)
     _add_lag(command)
@@ -81,7 +82,7 @@ def _add_describe(command: ArgumentParser) -> None:
 
 def _add_offsets(command: ArgumentParser) -> None:
     add_groups(command)
-    add_filters(command)
+    add_filters(command, with_streams=True)
     add_topics(command)
     _add_lag(command)
     add_order(command, _columns(OFFSETS, TOPIC_SUMS))
@@ -90,7 +91,7 @@ def _add_offsets(command: ArgumentParser) -> None:
 
 def _add_members(command: ArgumentParser) -> None:
     add_groups(command)
-    add_filters(command)
+    add_filters(command, with_streams=True)
     add_topics(command)
     add_order(command, _columns(MEMBERS))
     add_cluster(command)
@@ -140,7 +141,7 @@ async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
     """Offsets of groups as they are known. A group that cannot be described is a problem beside the others."""
     options = asking.options
     topics = names_of(options, "topic")
-    selection, said = await selected(asking, with_share=True)
+    selection, said = await selected(asking, with_share=True, with_streams=True)
     notes = _Notes()
     total = len(selection.group_ids)
     asking.progress.say(f"describing {_groups(total)}")
@@ -273,22 +274,24 @@ def _sum_row(sums: LagSum) -> Row:
 
 async def _descriptions(asking: Asking) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
     """The groups in parts by id, each with what failed; then what is to be said about all."""
-    selection, said = await selected(asking, with_share=True)
+    selection, said = await selected(asking, with_share=True, with_streams=True)
     total = len(selection.group_ids)
     done = 0
     asking.progress.say(f"describing {_groups(total)}")
     for part in in_parts(selection.group_ids):
         described = await asking.admin.describe_consumer_groups(part)
         shares = await share_groups_among(asking.admin, described.failed)
+        others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
+        streams = await streams_groups_among(asking.admin, others)
         failed: dict[str, Failure] = {
-            group_id: shares.failed.get(group_id, failure)
-            for group_id, failure in described.failed.items()
-            if group_id not in shares.done
+            group_id: shares.failed.get(group_id) or streams.failed.get(group_id) or failure
+            for group_id, failure in others.items()
+            if group_id not in streams.done
         }
         for group in described.done.values():
             if group.group_state is GroupState.DEAD:
                 failed[group.group_id] = GroupIdNotFound(f"Group {group.group_id} not found.")
-        known: dict[str, AnyGroup] = {**described.done, **shares.done}
+        known: dict[str, AnyGroup] = {**described.done, **shares.done, **streams.done}
         groups = [known[group_id] for group_id in sorted(known) if group_id not in failed]
         done += len(part)
         asking.progress.say(f"describing groups: {done} of {total}")

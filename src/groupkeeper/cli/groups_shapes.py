@@ -77,7 +77,7 @@ MEMBERS = Shape(
         Column("host", ""),
         Column("epoch", "null in a classic group"),
         Column("partitions", "how many are assigned to it", in_table=False),
-        Column("assignment", "a list of `{topic, partition}`"),
+        Column("assignment", "a list of `{topic, partition}`; in a streams group what its active tasks read"),
         Column("target_assignment", "what it is to have; null in a classic group"),
         Column("rack_id", "", in_table=False),
         Column("upgraded", "whether it speaks the consumer protocol; null: not known", in_table=False),
@@ -89,7 +89,7 @@ STATES = Shape(
     "groups",
     [
         _GROUP,
-        Column("type", "`Classic`, `Consumer` or `Share`"),
+        Column("type", "`Classic`, `Consumer`, `Share` or `Streams`"),
         Column("state", ""),
         Column("members", "how many"),
         Column("assignor", "null: none is agreed on"),

@@ -29,6 +29,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.operations.describe import unreachable
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import (
     GroupIdNotFound,
@@ -137,16 +138,15 @@ async def describe_lag(
         )
         shares = await share_groups_among(admin, described.failed)
         starts = await admin.list_share_group_offsets(dict.fromkeys(shares.done)) if shares.done else Batch()
-        groups: dict[str, AnyGroup] = {**described.done, **shares.done}
+        others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
+        streams = await streams_groups_among(admin, others)
+        groups: dict[str, AnyGroup] = {**described.done, **shares.done, **streams.done}
         failed = dict(fetched.failed) | _unknown(described) | starts.failed
         for group_id, failure in described.failed.items():
-            # A group that doesn't exist has no offsets; one with a topic that may not be seen has others. One with
-            # offsets that is no consumer group is a streams group: its offsets are shown, without members.
-            is_streams = (
-                isinstance(failure, GroupIdNotFound) and group_id in fetched.done and fetched.done[group_id].done
-            )
-            if group_id not in shares.done and not is_streams:
-                failed.setdefault(group_id, shares.failed.get(group_id, failure))
+            # A group that doesn't exist has no offsets; one with a topic that may not be seen has others.
+            if group_id not in groups:
+                refused = shares.failed.get(group_id) or streams.failed.get(group_id)
+                failed.setdefault(group_id, refused or failure)
         offsets = {
             group_id: {**batch.done, **dict.fromkeys(batch.failed)} if batch.failed else batch.done
             for group_id, batch in fetched.done.items()

@@ -110,11 +110,12 @@ async def select_groups(
     types: Sequence[GroupType] = (),
     *,
     with_share: bool = False,
+    with_streams: bool = False,
 ) -> Selection:
     """The groups that are meant. Those named exactly are there whether they exist or not, unless there is a filter."""
     if not names.patterns and names and not states and not types:
         return Selection(sorted(names.exact), {})
-    _, selection = await list_selected(admin, names, states, types, with_share=with_share)
+    _, selection = await list_selected(admin, names, states, types, with_share=with_share, with_streams=with_streams)
     if states or types or not names.exact:
         return selection
     return selection._replace(group_ids=sorted({*selection.group_ids, *names.exact}))

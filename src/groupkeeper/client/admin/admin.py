@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Position,
         ShareGroupDescription,
         SharePartitionOffset,
+        StreamsGroupDescription,
         TopicDescription,
         TopicListing,
         TopicPartition,
@@ -290,6 +291,20 @@ class Admin:
         from groupkeeper.client.admin import groups
 
         return await groups.remove_members(self._cluster, group_id, members, reason, timeout_ms)
+
+    async def describe_streams_groups(
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, StreamsGroupDescription]:
+        """Describe groups of Kafka Streams instances with their topology and tasks (KIP-1071).
+
+        Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
+        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
+        """
+        from groupkeeper.client.admin import streams_groups
+
+        return await streams_groups.describe_streams_groups(
+            self._cluster, group_ids, include_authorized_operations, timeout_ms
+        )
 
     async def describe_share_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None

@@ -218,6 +218,88 @@ class SharePartitionOffset(NamedTuple):
     lag: int | None = None
 
 
+class StreamsTask(NamedTuple):
+    """A task of a Kafka Streams application: a partition's number in a part of its topology."""
+
+    subtopology_id: str
+    partition: int
+
+
+class StreamsTasks(NamedTuple):
+    """The tasks of a member of a streams group, by what it does with them."""
+
+    active: tuple[StreamsTask, ...] = ()
+    standby: tuple[StreamsTask, ...] = ()
+    warmup: tuple[StreamsTask, ...] = ()
+
+
+class StreamsTopic(NamedTuple):
+    """An internal topic of a streams group. ``partitions`` is 0 when it follows from other topics."""
+
+    name: str
+    partitions: int = 0
+    replication_factor: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class StreamsSubtopology(NamedTuple):
+    """A part of a topology: its tasks read the source topics, and those of repartitioning among the internal topics."""
+
+    subtopology_id: str
+    source_topics: tuple[str, ...] = ()
+    repartition_sink_topics: tuple[str, ...] = ()
+    state_changelog_topics: tuple[StreamsTopic, ...] = ()
+    repartition_source_topics: tuple[StreamsTopic, ...] = ()
+
+
+class StreamsMemberDescription(NamedTuple):
+    """A member of a streams group (KIP-1071).
+
+    ``process_id`` is that of the process whose state stores it uses, ``endpoint`` where that process answers
+    interactive queries, as (host, port). ``assignment`` is what the member runs, ``target_assignment`` what it is to
+    run. ``task_offsets`` and ``task_end_offsets`` are how far its state stores are and how far they have to come.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    member_epoch: int
+    process_id: str
+    topology_epoch: int
+    assignment: StreamsTasks = StreamsTasks()
+    target_assignment: StreamsTasks = StreamsTasks()
+    instance_id: str | None = None
+    rack_id: str | None = None
+    endpoint: tuple[str, int] | None = None
+    client_tags: tuple[tuple[str, str], ...] = ()
+    task_offsets: tuple[tuple[StreamsTask, int], ...] = ()
+    task_end_offsets: tuple[tuple[StreamsTask, int], ...] = ()
+    is_classic: bool = False
+
+
+class StreamsGroupDescription(NamedTuple):
+    """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group.
+
+    ``topology_epoch`` and ``subtopologies`` are None and () before a member has told the group's topology.
+    ``authorized_operations`` is None unless asked for.
+    """
+
+    group_id: str
+    group_state: GroupState
+    members: tuple[StreamsMemberDescription, ...]
+    coordinator: Node
+    group_epoch: int
+    target_assignment_epoch: int
+    topology_epoch: int | None = None
+    subtopologies: tuple[StreamsSubtopology, ...] = ()
+    authorized_operations: frozenset[str] | None = None
+
+    @property
+    def group_type(self) -> GroupType:
+        """Streams, as a description of any group has its type."""
+        return GroupType.STREAMS
+
+
 class OffsetSpec(NamedTuple):
     """Which offset list_offsets looks for: a ListOffsets timestamp, negative for the special ones."""
 

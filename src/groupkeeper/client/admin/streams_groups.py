@@ -1,0 +1,128 @@
+"""Streams groups (KIP-1071): their description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.client.admin.coordinators import coordinator_at, routed
+from groupkeeper.client.admin.operations import operation_names
+from groupkeeper.client.admin.types import (
+    Batch,
+    Failure,
+    GroupState,
+    Node,
+    StreamsGroupDescription,
+    StreamsMemberDescription,
+    StreamsSubtopology,
+    StreamsTask,
+    StreamsTasks,
+    StreamsTopic,
+)
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import error_for
+from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol.messages.streams_group_describe_response import (
+    Assignment,
+    DescribedGroup,
+    KeyValue,
+    Member,
+    StreamsGroupDescribeResponse,
+    Subtopology,
+    TaskIds,
+    TaskOffset,
+    TopicInfo,
+)
+
+_GROUPS_PER_REQUEST = 100
+
+
+async def describe_streams_groups(
+    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
+) -> Batch[str, StreamsGroupDescription]:
+    """Admin.describe_streams_groups."""
+    deadline = cluster.deadline("describeStreamsGroups", timeout_ms)
+
+    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, StreamsGroupDescription | Failure]:
+        answer = await peer.ask(
+            StreamsGroupDescribeRequest,
+            StreamsGroupDescribeResponse,
+            lambda version: StreamsGroupDescribeRequest(keys, include_authorized_operations),
+            deadline,
+        )
+        return {
+            group.group_id: error_for(group.error_code, group.error_message)
+            if group.error_code
+            else _description(group, coordinator_at(peer))
+            for group in answer.groups
+        }
+
+    return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+
+
+def _description(group: DescribedGroup, coordinator: Node) -> StreamsGroupDescription:
+    topology = group.topology
+    subtopologies = () if topology is None else topology.subtopologies or ()
+    return StreamsGroupDescription(
+        group_id=group.group_id,
+        group_state=GroupState.parse(group.group_state),
+        members=tuple(_member(member) for member in group.members),
+        coordinator=coordinator,
+        group_epoch=group.group_epoch,
+        target_assignment_epoch=group.assignment_epoch,
+        topology_epoch=None if topology is None else topology.epoch,
+        subtopologies=tuple(_subtopology(one) for one in subtopologies),
+        authorized_operations=operation_names(group.authorized_operations),
+    )
+
+
+def _subtopology(subtopology: Subtopology) -> StreamsSubtopology:
+    return StreamsSubtopology(
+        subtopology.subtopology_id,
+        tuple(subtopology.source_topics),
+        tuple(subtopology.repartition_sink_topics),
+        tuple(_topic(topic) for topic in subtopology.state_changelog_topics),
+        tuple(_topic(topic) for topic in subtopology.repartition_source_topics),
+    )
+
+
+def _topic(topic: TopicInfo) -> StreamsTopic:
+    return StreamsTopic(topic.name, topic.partitions, topic.replication_factor, _pairs(topic.topic_configs))
+
+
+def _pairs(pairs: Iterable[KeyValue]) -> tuple[tuple[str, str], ...]:
+    return tuple((pair.key, pair.value) for pair in pairs)
+
+
+def _member(member: Member) -> StreamsMemberDescription:
+    endpoint = member.user_endpoint
+    return StreamsMemberDescription(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_epoch=member.member_epoch,
+        process_id=member.process_id,
+        topology_epoch=member.topology_epoch,
+        assignment=_tasks(member.assignment),
+        target_assignment=_tasks(member.target_assignment),
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
+        client_tags=_pairs(member.client_tags),
+        task_offsets=_offsets(member.task_offsets),
+        task_end_offsets=_offsets(member.task_end_offsets),
+        is_classic=member.is_classic,
+    )
+
+
+def _tasks(assignment: Assignment) -> StreamsTasks:
+    return StreamsTasks(_ids(assignment.active_tasks), _ids(assignment.standby_tasks), _ids(assignment.warmup_tasks))
+
+
+def _ids(tasks: Iterable[TaskIds]) -> tuple[StreamsTask, ...]:
+    return tuple(StreamsTask(some.subtopology_id, partition) for some in tasks for partition in some.partitions)
+
+
+def _offsets(offsets: Iterable[TaskOffset]) -> tuple[tuple[StreamsTask, int], ...]:
+    return tuple((StreamsTask(one.subtopology_id, one.partition), one.offset) for one in offsets)

@@ -1,0 +1,94 @@
+"""Streams groups (KIP-1071) among other groups: what their members read, as members of a consumer group have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    GroupType,
+    MemberDescription,
+    StreamsGroupDescription,
+    StreamsTask,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+
+
+async def streams_groups_among(
+    admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
+) -> Batch[str, ConsumerGroupDescription]:
+    """The streams groups among those that there are not as groups of other types, and of which it is known why.
+
+    Their members have the partitions that their active tasks read. Groups that are no streams groups either are in
+    neither, nor is any when the brokers don't have streams groups.
+    """
+    wanted = [group_id for group_id, failure in failed.items() if isinstance(failure, GroupIdNotFound)]
+    if not wanted:
+        return Batch()
+    try:
+        described = await admin.describe_streams_groups(wanted, timeout_ms=timeout_ms)
+    except (KafkaError, ClientError):
+        return Batch()
+    refused: dict[str, Failure] = {
+        group_id: failure
+        for group_id, failure in described.failed.items()
+        if isinstance(failure, KafkaError) and not isinstance(failure, GroupIdNotFound)
+    }
+    found = {key: group for key, group in described.done.items() if group.group_state is not GroupState.DEAD}
+    names = sorted({name for group in found.values() for some in _topics_of(group).values() for name in some})
+    topics = (await describe_topics(admin, names, timeout_ms=timeout_ms)).done if names else {}
+    counts = {name: len(topic.partitions) for name, topic in topics.items()}
+    return Batch({group_id: _as_readers(group, counts) for group_id, group in found.items()}, refused)
+
+
+def _topics_of(group: StreamsGroupDescription) -> dict[str, list[str]]:
+    """What the tasks of each subtopology read."""
+    return {
+        one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
+        for one in group.subtopologies
+    }
+
+
+def _as_readers(group: StreamsGroupDescription, counts: Mapping[str, int]) -> ConsumerGroupDescription:
+    topics = _topics_of(group)
+
+    def read_by(tasks: Iterable[StreamsTask]) -> tuple[TopicPartition, ...]:
+        return tuple(
+            TopicPartition(name, task.partition)
+            for task in tasks
+            for name in topics.get(task.subtopology_id, ())
+            if task.partition < counts.get(name, 0)
+        )
+
+    members = tuple(
+        MemberDescription(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            assignment=read_by(member.assignment.active),
+            target_assignment=read_by(member.target_assignment.active),
+            member_epoch=member.member_epoch,
+            rack_id=member.rack_id,
+        )
+        for member in group.members
+    )
+    return ConsumerGroupDescription(
+        group_id=group.group_id,
+        group_type=GroupType.STREAMS,
+        group_state=group.group_state,
+        is_simple=False,
+        partition_assignor="",
+        members=members,
+        coordinator=group.coordinator,
+        group_epoch=group.group_epoch,
+        target_assignment_epoch=group.target_assignment_epoch,
+        authorized_operations=group.authorized_operations,
+    )

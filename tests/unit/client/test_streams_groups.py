@@ -1,0 +1,86 @@
+"""Streams groups: their description, and brokers that don't have them."""
+
+from __future__ import annotations
+
+from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
+
+from groupkeeper.client.admin.types import (
+    GroupState,
+    GroupType,
+    StreamsSubtopology,
+    StreamsTask,
+    StreamsTasks,
+    StreamsTopic,
+)
+from groupkeeper.client.errors import UnsupportedVersion as NotSupported
+from groupkeeper.protocol.errors import GroupIdNotFound
+from groupkeeper.protocol.messages import streams_group_describe_response as described
+from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol.primitives import RootMessage
+
+
+def group() -> described.DescribedGroup:
+    changelog = described.TopicInfo("app-store-changelog", 0, 1, [described.KeyValue("cleanup.policy", "compact")])
+    repartition = described.TopicInfo("app-repartition", 4)
+    topology = described.Topology(
+        3,
+        [
+            described.Subtopology("0", ["in"], ["app-repartition"]),
+            described.Subtopology("1", [], [], [changelog], [repartition]),
+        ],
+    )
+    member = described.Member(
+        "m", 7, None, "rack", "client", "/127.0.0.1", 3, "process", described.Endpoint("host", 80),
+        [described.KeyValue("zone", "a")],
+        [described.TaskOffset("1", 0, 5)], [described.TaskOffset("1", 0, 9)],
+        described.Assignment([described.TaskIds("0", [0, 1])], [described.TaskIds("1", [2])]),
+        described.Assignment([described.TaskIds("0", [0])], [], [described.TaskIds("1", [3])]),
+    )  # fmt: skip
+    return described.DescribedGroup(0, None, "app", "Reconciling", 8, 7, topology, [member], 1 << 8)
+
+
+def answer(message: StreamsGroupDescribeRequest, version: int) -> RootMessage:
+    unknown = described.DescribedGroup(69, "Group x not found.", "x")
+    bare = described.DescribedGroup(0, None, "bare", "Empty", 1, 1)
+    known = {"app": group(), "bare": bare}
+    return described.StreamsGroupDescribeResponse(groups=[known.get(key, unknown) for key in message.group_ids])
+
+
+async def test_descriptions() -> None:
+    handlers = {"StreamsGroupDescribe": answer}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_streams_groups(["app", "x", "bare"], include_authorized_operations=True)
+        assert broker.asked("StreamsGroupDescribe") == [(0, StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
+    app = batch.done["app"]
+    assert (app.group_type, app.group_state) == (GroupType.STREAMS, GroupState.RECONCILING)
+    assert (app.group_epoch, app.target_assignment_epoch, app.topology_epoch) == (8, 7, 3)
+    assert (app.coordinator.port, app.authorized_operations) == (broker.port, {"DESCRIBE"})
+    assert app.subtopologies == (
+        StreamsSubtopology("0", ("in",), ("app-repartition",)),
+        StreamsSubtopology(
+            "1",
+            (),
+            (),
+            (StreamsTopic("app-store-changelog", 0, 1, (("cleanup.policy", "compact"),)),),
+            (StreamsTopic("app-repartition", 4),),
+        ),
+    )
+    [member] = app.members
+    assert (member.member_id, member.client_id, member.client_host) == ("m", "client", "/127.0.0.1")
+    assert (member.member_epoch, member.topology_epoch, member.process_id) == (7, 3, "process")
+    assert (member.instance_id, member.rack_id, member.endpoint) == (None, "rack", ("host", 80))
+    assert (member.client_tags, member.is_classic) == ((("zone", "a"),), False)
+    first, second = StreamsTask("0", 0), StreamsTask("0", 1)
+    assert member.assignment == StreamsTasks((first, second), (StreamsTask("1", 2),))
+    assert member.target_assignment == StreamsTasks((first,), (), (StreamsTask("1", 3),))
+    assert member.task_offsets == ((StreamsTask("1", 0), 5),)
+    assert member.task_end_offsets == ((StreamsTask("1", 0), 9),)
+    assert (batch.done["bare"].topology_epoch, batch.done["bare"].subtopologies) == (None, ())
+    assert batch.failed == {"x": GroupIdNotFound("Group x not found.")}
+
+
+async def test_a_broker_without_streams_groups() -> None:
+    ranges = {"StreamsGroupDescribe": None}
+    async with ScriptedBroker(ranges=ranges) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_streams_groups(["app"])
+    assert isinstance(batch.failed["app"], NotSupported)
