@@ -109,16 +109,18 @@ def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool =
 
 
 def group_order(group_ids: Iterable[str]) -> list[str]:
-    """The order in which the admin client's description of groups gives them."""
-    return hash_order(group_ids, string_hash, copied=True)
+    """The order in which the admin client's description of groups gives them, through two maps."""
+    return hash_order(hash_order(group_ids, string_hash), string_hash, copied=True)
+
+
+def asked_topics(topics: Iterable[str]) -> list[str]:
+    """The order of the admin client's answers on topics: the failure of the first one is that of them all."""
+    return hash_order(hash_order(topics, string_hash, sized=True), string_hash, copied=True)
 
 
 def topic_order(topics: Iterable[str]) -> list[str]:
-    """The order in which the admin client's description of topics gives them, through four maps."""
-    order = hash_order(topics, string_hash)
-    order = hash_order(order, string_hash, sized=True)
-    order = hash_order(order, string_hash, copied=True)
-    return hash_order(order, string_hash, sized=True)
+    """The order in which the admin client's description of a set of topics gives them."""
+    return hash_order(asked_topics(hash_order(topics, string_hash)), string_hash, sized=True)
 
 
 def class_name(error: Exception) -> str:

@@ -118,6 +118,7 @@ class Options:
 
     def number(self, name: str) -> int | None:
         """The one value or the default, None when there is neither. Raises SeveralArguments, Unconvertible."""
+        self.numbers(name)  # each is converted before they are counted
         text = self.text(name)
         if text is not None:
             return self._number(name, text)

@@ -15,8 +15,11 @@ from groupkeeper.operations.times import BadDatetime, parse_datetime
 
 async def named_partitions(admin: Admin, options: Options, timeout_ms: int) -> Sequence[TopicPartition]:
     """The partitions that --topic names. Raises BadTopicArgument, ExecutionFailure."""
+    arguments = options.texts("topic")
+    whole = [argument for argument in arguments if ":" not in argument]
+    numbered = [argument for argument in arguments if ":" in argument]
     with failing(java.message):
-        return await partitions_of(admin, options.texts("topic"), timeout_ms=timeout_ms)
+        return await partitions_of(admin, [*numbered, *java.asked_topics(whole)], timeout_ms=timeout_ms)
 
 
 def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:

@@ -95,6 +95,7 @@ def test_errors_of_the_parser_come_without_help(capsys: pytest.CaptureFixture[st
     [
         ("--list --timeout abc", "Cannot parse argument 'abc' of option timeout"),
         ("--list --to-offset x", "Cannot parse argument 'x' of option to-offset"),
+        ("--list --timeout x --timeout 2", "Cannot parse argument 'x' of option timeout"),
         ("--list --timeout 1 --timeout 2", "Found multiple arguments for option timeout, but you asked for only one"),
         ("--list --command-config none", "java.nio.file.NoSuchFileException: none"),
         (

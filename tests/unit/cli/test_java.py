@@ -49,6 +49,9 @@ def test_hash_order_decides_which_group_comes_first() -> None:
     assert java.group_order(["nope", "zip"])[0] == "zip"
     assert java.group_order(["g", "h"]) == ["h", "g"]
     assert java.group_order(["h", "g", "aged", "g"]) == ["h", "aged", "g"]
+    # The same place in a small table: the order of a large one decides.
+    assert java.group_order(["empty-b", "streams-app", "nope"]) == ["empty-b", "nope", "streams-app"]
+    assert java.group_order(["completing", "was-consumer"]) == ["was-consumer", "completing"]
     partitions = [TopicPartition("orders", n) for n in (2, 1, 0)]
     assert java.hash_order(partitions, java.partition_hash) == partitions[::-1]
 
@@ -56,6 +59,7 @@ def test_hash_order_decides_which_group_comes_first() -> None:
 def test_topics_are_described_in_hash_order() -> None:
     # As kafka-get-offsets told what it skipped.
     assert java.topic_order(["backwards", "orders", "payments"]) == ["orders", "backwards", "payments"]
+    assert java.asked_topics(["nothere", "ord.*"]) == ["ord.*", "nothere"]
     topics = ["a.topic_with-a-very-long-name", "backwards", "orders", "payments"]
     assert java.topic_order(topics) == ["orders", "a.topic_with-a-very-long-name", "backwards", "payments"]
 
