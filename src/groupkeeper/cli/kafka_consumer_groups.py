@@ -180,45 +180,48 @@ class ConsumerGroups:
 
     async def describe_groups(self, group_ids: Sequence[str]) -> Batch[str, ConsumerGroupDescription]:
         """The groups' descriptions; when nobody could be asked, that failure for each of them."""
-        try:
-            return await self.admin.describe_consumer_groups(group_ids, timeout_ms=self.timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            return Batch({}, dict.fromkeys(group_ids, failure))
+        from groupkeeper.operations.describe import describe_groups
+
+        return await describe_groups(self.admin, group_ids, timeout_ms=self.timeout_ms)
 
     async def describe(self) -> None:
         """--describe: nothing is printed unless every group can be described."""
         group_ids = await self.group_ids()
-        described = await self.describe_groups(group_ids)
-        with failing(java.described):
-            raise_first(described.failed, group_ids)
-        groups = sorted(described.done.values(), key=lambda group: java.sort_key(group.group_id))
         verbose = self.options.has("verbose")
+        if not self.options.has("members") and not self.options.has("state"):
+            await self.describe_offsets(group_ids, verbose=verbose)
+            return
+        described = await self.describe_groups(group_ids)
+        groups = in_order(described, group_ids)
         if self.options.has("members"):
             complain_and_say(
                 (remark, error + groups_text.members(group, verbose=verbose)) for group, remark, error in judged(groups)
             )
-        elif self.options.has("state"):
+        else:
             complain_and_say(
                 (remark, error or groups_text.state(group, verbose=verbose)) for group, remark, error in judged(groups)
             )
-        else:
-            await self.describe_offsets(groups, verbose=verbose)
 
-    async def describe_offsets(self, groups: Sequence[ConsumerGroupDescription], *, verbose: bool) -> None:
-        """The tables of offsets of groups that are described already."""
+    async def describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
+        """The tables of offsets. That a group cannot be described comes before what is wrong with any offsets."""
         from groupkeeper.operations.describe import describe_offsets
         from groupkeeper.protocol.errors import LeaderNotAvailable
 
+        described: Batch[str, ConsumerGroupDescription] = Batch()
         failed: dict[str, Failure] = {}
         tables: dict[str, str] = {}
         with failing(java.wrapped):
-            async for part in describe_offsets(self.admin, groups, timeout_ms=self.timeout_ms):
-                failed |= part.failed
-                for group_id, offsets in part.done.items():
+            async for part in describe_offsets(self.admin, group_ids, timeout_ms=self.timeout_ms):
+                described.done.update(part.groups.done)
+                described.failed.update(part.groups.failed)
+                failed |= part.offsets.failed
+                for group_id, offsets in part.offsets.done.items():
                     for failure in offsets.places.failures:
                         if not isinstance(failure, LeaderNotAvailable):
                             failed.setdefault(group_id, failure)
                     tables[group_id] = groups_text.offsets(offsets, verbose=verbose)
+        groups = in_order(described, group_ids)
+        with failing(java.wrapped):
             raise_first(failed, [group.group_id for group in groups])
         complain_and_say((remark, error or tables[group.group_id]) for group, remark, error in judged(groups))
 
@@ -270,6 +273,15 @@ def raise_first(failed: Mapping[str, Failure], group_ids: Sequence[str]) -> None
     """Raise the failure that the official tool comes upon first, when there is one."""
     if failed:
         raise next(failed[group_id] for group_id in java.group_order(group_ids) if group_id in failed)
+
+
+def in_order(
+    described: Batch[str, ConsumerGroupDescription], group_ids: Sequence[str]
+) -> Sequence[ConsumerGroupDescription]:
+    """The groups as they are printed. Raises ExecutionFailure when one could not be described."""
+    with failing(java.described):
+        raise_first(described.failed, group_ids)
+    return sorted(described.done.values(), key=lambda group: java.sort_key(group.group_id))
 
 
 def judged(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -18,8 +20,9 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
+from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition
 
 
 class Places:
@@ -66,26 +69,64 @@ class LogEnds(NamedTuple):
 _GROUPS_PER_PART = 2000
 """Enough to keep the brokers busy, few enough to hold all their rows at a time."""
 
+_PARTS_AHEAD = 1
+"""Parts that brokers work on while one is shown."""
+
+
+class DescribedOffsets(NamedTuple):
+    """Some groups with their offsets, as far as both are known."""
+
+    groups: Batch[str, ConsumerGroupDescription]
+    offsets: Batch[str, GroupOffsets]
+
+
+async def describe_groups(
+    admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
+) -> Batch[str, ConsumerGroupDescription]:
+    """The groups' descriptions; when nobody could be asked, that failure for each of them."""
+    try:
+        return await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    except (KafkaError, ClientError) as failure:
+        return Batch({}, dict.fromkeys(group_ids, failure))
+
 
 async def describe_offsets(
-    admin: Admin, groups: Sequence[ConsumerGroupDescription], *, timeout_ms: int | None = None
-) -> AsyncIterator[Batch[str, GroupOffsets]]:
-    """The offsets of groups that are described already, in parts: so many rows are better not held all at once.
+    admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
+) -> AsyncIterator[DescribedOffsets]:
+    """Groups with their offsets, in parts: so many rows are better not held all at once.
 
-    A part takes one fetch per coordinator and one look at each log's end. A group whose committed offsets are refused
-    is in ``failed``; a partition whose log end isn't known has its row. ``timeout_ms`` is for each call.
+    A part takes one description and one fetch per coordinator, side by side, and then one look at each log's end. A
+    group whose committed offsets are refused is in ``offsets.failed``; a partition whose log end isn't known has its
+    row. Where a group cannot be described, its part has no offsets. ``timeout_ms`` is for each call.
     """
-    for start in range(0, len(groups), _GROUPS_PER_PART):
-        described = {group.group_id: group for group in groups[start : start + _GROUPS_PER_PART]}
-        committed = await admin.list_committed_offsets(described, timeout_ms=timeout_ms)
-        wanted = set(chain.from_iterable({offsets.partitions for offsets in committed.done.values()}))
-        for group_id in committed.done:
-            wanted.update(*(member.assignment for member in described[group_id].members))
-        tables = Tables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
-        yield Batch(
-            {group_id: tables.table(described[group_id], offsets) for group_id, offsets in committed.done.items()},
-            dict(committed.failed),
-        )
+    under_way: deque[asyncio.Task[DescribedOffsets]] = deque()
+    try:
+        for start in range(0, len(group_ids), _GROUPS_PER_PART):
+            part = group_ids[start : start + _GROUPS_PER_PART]
+            under_way.append(asyncio.create_task(_describe_part(admin, part, timeout_ms)))
+            if len(under_way) > _PARTS_AHEAD:
+                yield await under_way.popleft()
+        while under_way:
+            yield await under_way.popleft()
+    finally:
+        for task in under_way:
+            task.cancel()
+
+
+async def _describe_part(admin: Admin, group_ids: Sequence[str], timeout_ms: int | None) -> DescribedOffsets:
+    groups, committed = await asyncio.gather(
+        describe_groups(admin, group_ids, timeout_ms=timeout_ms),
+        admin.list_committed_offsets(group_ids, timeout_ms=timeout_ms),
+    )
+    if groups.failed:
+        return DescribedOffsets(groups, Batch())
+    wanted = set(chain.from_iterable({offsets.partitions for offsets in committed.done.values()}))
+    for group in groups.done.values():
+        if group.members:
+            wanted.update(*(member.assignment for member in group.members))
+    tables = Tables(await log_ends(admin, wanted, timeout_ms=timeout_ms))
+    done = {group_id: tables.table(groups.done[group_id], offsets) for group_id, offsets in committed.done.items()}
+    return DescribedOffsets(groups, Batch(done, dict(committed.failed)))
 
 
 async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> LogEnds:
@@ -138,7 +179,8 @@ class Tables:
             None if offset < 0 or end is None else end - offset
             for offset, end in zip(offsets, places.ends, strict=True)
         ]
-        return GroupOffsets(group, places, offsets, epochs, lags)
+        # The constructors of named tuples take three times as long, and this runs for every group.
+        return tuple.__new__(GroupOffsets, (group, places, offsets, epochs, lags))
 
     def _places_of(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
         if members:

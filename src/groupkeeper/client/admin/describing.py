@@ -41,7 +41,9 @@ from groupkeeper.protocol.messages.describe_groups_response import (
 
 D = TypeVar("D")
 
-_GROUPS_PER_REQUEST = 100
+_GROUPS_PER_REQUEST = 400
+"""Hundreds: a request takes as long as describing ten groups without members. Of groups with 50 members an answer has
+about 10 MB."""
 
 _NOT_OF_CONSUMER_TYPE = (69, 35)
 """GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: the group may be classic (K1099-38)."""
