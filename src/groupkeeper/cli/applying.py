@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator, Sequence
@@ -155,8 +156,9 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
         remarks.append("nothing is changed: this was a dry run")
     elif (is_stale or is_active) and not applied.done:
         hint = "nothing was changed; "
-        hint += _way_out(options) if is_stale else "end the members first, or let --wait TIME wait for it"
-        remarks.append(hint if options.skip_refused else f"{hint}; --skip-refused leaves out what doesn't fit")
+        hint += _way_out(options, plan) if is_stale else "end the members first, or let --wait TIME wait for it"
+        can_skip = len(plan.groups) > 1 and not options.skip_refused
+        remarks.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
         remarks.append("where no answer came, it may be done or not: the same command again looks, and does the rest")
     elif not applied.done and not problems:
@@ -165,11 +167,11 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
     return [*pages, Page(problems=problems, remarks=remarks)]
 
 
-def _way_out(options: Namespace) -> str:
+def _way_out(options: Namespace, plan: Plan) -> str:
     """What to do when the cluster isn't as the plan has it. ``undo`` makes its plan itself, each time."""
     policy = getattr(options, "if_out_of_range", None)
     if policy is None:
-        return "make the plan anew"
+        return f"make the plan anew: {shlex.join(plan.command)}" if plan.command else "make the plan anew"
     if policy == "fail":
         return "--if-out-of-range clamp goes to the log's nearer end where the log doesn't hold the earlier offset"
     return "take back first what was changed since"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
@@ -70,7 +71,8 @@ def _history(options: Namespace) -> int:
 
 def _list(options: Namespace, where: Journal) -> int:
     summaries, broken = where.summaries(options.group)
-    remarks = [] if summaries else [f"no changes in {where.path}"]
+    whose = "" if options.group is None else f" of group {options.group}"
+    remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
     if broken:
         remarks.append(f"{where.path}: {counted(broken, 'line')} without sense, passed over")
     unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
@@ -80,7 +82,7 @@ def _list(options: Namespace, where: Journal) -> int:
 
 def _one(options: Namespace, recorded: Recorded) -> int:
     head = recorded.head
-    remarks = [f"{head.id}: {recorded.result}, by {head.user} on {head.host}: {' '.join(head.command)}"]
+    remarks = [f"{head.id}: {recorded.result}, by {head.user} on {head.host}: {shlex.join(head.command)}"]
     if recorded.result is Result.UNFINISHED:
         remarks.append(UNFINISHED.format(id=head.id))
     groups = ((key, pairs) for key, pairs in recorded.groups.items() if options.group in (None, key))
@@ -126,7 +128,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     head = recorded.head
     if recorded.result is Result.UNFINISHED:
         remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
-    remarks.append(f"{head.id} was made by {head.user} at {utc_text(head.time_ms)}: {' '.join(head.command)}")
+    remarks.append(f"{head.id} was made by {head.user} at {utc_text(head.time_ms)}: {shlex.join(head.command)}")
     if is_share:
         remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
     yield Page(remarks=remarks)
@@ -142,7 +144,10 @@ def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
         summaries, _ = where.summaries()
         open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]
         if not open_to_undo:
-            raise NothingToUndo(f"{where.path} has no change of this cluster that isn't undone")
+            raise NothingToUndo(
+                f"{where.path} has no change of this cluster that isn't undone; 'groupkeeper history' shows all, and "
+                "'groupkeeper undo ID' takes an undo back"
+            )
         change_id = open_to_undo[-1].head.id
     return _loaded(where, change_id)
 
@@ -168,7 +173,8 @@ def _loaded(where: Journal, change_id: str) -> Recorded:
 def _is_open(summary: Summary, cluster_id: str | None) -> bool:
     head = summary.head
     is_here = None in (cluster_id, head.cluster_id) or head.cluster_id == cluster_id
-    return is_here and head.kind != Kind.UNDO and summary.undone_by is None and summary.result is not Result.REFUSED
+    is_done = summary.moves and summary.result is not Result.REFUSED
+    return is_here and is_done and head.kind != Kind.UNDO and summary.undone_by is None
 
 
 HISTORY_COMMAND = Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from groupkeeper.cli.reports import Column, Problem, Row, Shape, problem_of
@@ -135,7 +136,7 @@ def history_row(summary: Summary) -> Row:
         "names": f"{names} and {more} more" if more else names,
         "result": str(summary.result),
         "undone_by": summary.undone_by,
-        "command": " ".join(head.command),
+        "command": shlex.join(head.command),
     }
 
 

@@ -19,6 +19,7 @@ from groupkeeper.operations.errors import NoSuchTime, OutOfRange
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.making import Made, Topics
 from groupkeeper.operations.plans.model import Plan
+from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadPattern, Names
 
@@ -93,10 +94,10 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
     if options.show_command:
         lines = official.commands(made.plan, connection_of(options), scenario)
         plain = "".join(f"{line}\n" for line in lines)
-    if not rows:
+    if is_refused:
+        remarks.append("no plan is made, as it was to fail in this case")
+    elif not rows:
         remarks.append("there is nothing to plan")
-    elif is_refused:
-        remarks.append("no plan is written, as it was to fail in this case")
     elif options.save is None:
         if not options.show_command:
             command = follow_up(options, "apply", "FILE")
@@ -118,7 +119,7 @@ async def _told_of_absent(asking: Asking, made: Made) -> list[str]:
     planned = {group.group_id for group in made.plan.groups}
     meant = await suggested(asking, made.absent)
     return [
-        f"there is no group {key}{': applying the plan makes it' * (key in planned)}{meant.get(key, '')}"
+        (will_be_made(key) if key in planned else f"there is no group {key}") + meant.get(key, "")
         for key in made.absent
     ]
 

@@ -19,7 +19,7 @@ from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
 from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Topics, with_times
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
-from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs
+from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -102,8 +102,8 @@ async def make_clone(
     plans = (GroupPlan(target, changes, (), str(targets.state(target))),) if changes else ()
     plan = Plan(cluster_id, plans, Kind.CLONE, made_ms, command, _facts(changes, logs))
     timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
-    remarks += (*targets.remarks([target]), *more)
-    return Made(timed, tuple(troubles), tuple(remarks), targets.absent if changes else ())
+    remarks += (*(will_be_made(target) for target in targets.absent if changes), *targets.remarks([target]), *more)
+    return Made(timed, tuple(troubles), tuple(remarks))
 
 
 async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | None) -> bool:

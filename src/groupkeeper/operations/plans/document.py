@@ -79,6 +79,10 @@ def read(text: str) -> Plan:
         raise BadPlanFile("not a plan: too many brackets within brackets") from None
     except json.JSONDecodeError as error:
         raise BadPlanFile(f"not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except BadPlanFile:
+        raise
+    except ValueError:
+        raise BadPlanFile("a number in it has thousands of digits") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadPlanFile(f'not a plan of groupkeeper: it has no "format": "{FORMAT}"')
     if document.get("version") != VERSION:
@@ -144,28 +148,23 @@ class _Reader:
     def value(self, pairs: list[tuple[str, Any]]) -> Any:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            raise BadPlanFile(f"a field is there twice in {_shown([key for key, _ in pairs])}")
+            keys = [key for key, _ in pairs]
+            raise BadPlanFile(f"the field {next(key for key in keys if keys.count(key) > 1)} is twice in one object")
+        # The object of the topics has objects for values: a topic may have one of these names.
         if "offset" in fields:
-            return self._commit(fields)
-        if "topic" in fields:
+            offset = fields["offset"]
+            is_plain = len(fields) == 1 and type(offset) is int and offset in _LONG
+            return OffsetAndMetadata(offset) if is_plain else fields
+        if "topic" in fields and not isinstance(fields["topic"], dict):
             return self._change(fields)
-        if "group" in fields:
+        if "group" in fields and not isinstance(fields["group"], dict):
             return self._group(fields)
         return fields
 
-    def _commit(self, fields: Mapping[str, Any]) -> OffsetAndMetadata:
-        offset = fields["offset"]
-        if len(fields) == 1 and type(offset) is int and offset in _LONG:
-            return OffsetAndMetadata(offset)
-        where = "a commit"
-        _check_known(fields, COMMIT_KEYS, where)
-        offset = _number(fields, "offset", where, _LONG)
-        epoch = _number(fields, "leader_epoch", where, _INT, may_be_null=True)
-        assert offset is not None
-        return OffsetAndMetadata(offset, epoch, _text(fields, "metadata", where, default="") or "")
-
     def _change(self, fields: Mapping[str, Any]) -> tuple[TopicPartition, Change]:
-        topic = _text(fields, "topic", "a partition") or ""
+        topic = _text(fields, "topic", "a partition")
+        if not topic:
+            raise BadPlanFile("a partition has a topic without a name")
         partition = _number(fields, "partition", f"topic {topic}", _INT)
         assert partition is not None
         place = self._places.get((topic, partition))
@@ -197,7 +196,9 @@ class _Reader:
         return time_ms
 
     def _group(self, fields: Mapping[str, Any]) -> GroupPlan:
-        group_id = _text(fields, "group", "a group") or ""
+        group_id = _text(fields, "group", "a group")
+        if not group_id:
+            raise BadPlanFile("a group has no name")
         where = f"group {group_id}"
         _check_keys(fields, GROUP_KEYS, where)
         rows = fields["partitions"]
@@ -213,7 +214,7 @@ class _Reader:
 
 def _groups(groups: Any) -> tuple[GroupPlan, ...]:
     if not isinstance(groups, list) or not all(isinstance(group, GroupPlan) for group in groups):
-        raise BadPlanFile("groups must be a list of groups")
+        raise BadPlanFile('groups must be a list of objects like {"group": "billing", "state": "", "partitions": []}')
     ids = [group.group_id for group in groups]
     if len(set(ids)) < len(ids):
         raise BadPlanFile(f"group {next(one for one in ids if ids.count(one) > 1)} is there twice")
@@ -248,9 +249,16 @@ def _command(words: Any) -> tuple[str, ...]:
 
 def _committed(fields: Mapping[str, Any], name: str, where: str) -> OffsetAndMetadata | None:
     value = fields[name]
-    if value is not None and not isinstance(value, OffsetAndMetadata):
-        raise BadPlanFile(f'{where}: {name} must be null or an object like {{"offset": 5}}')
-    return value
+    if value is None or isinstance(value, OffsetAndMetadata):
+        return value
+    where = f"{where}: {name}"
+    if not isinstance(value, dict) or "offset" not in value:
+        raise BadPlanFile(f'{where} must be null or an object like {{"offset": 5}}')
+    _check_known(value, COMMIT_KEYS, where)
+    offset = _number(value, "offset", where, _LONG)
+    epoch = _number(value, "leader_epoch", where, _INT, may_be_null=True)
+    assert offset is not None
+    return OffsetAndMetadata(offset, epoch, _text(value, "metadata", where, default="") or "")
 
 
 def _number(
@@ -260,7 +268,7 @@ def _number(
     if value is None and may_be_null:
         return None
     if type(value) is not int or value not in allowed:
-        raise BadPlanFile(f"{where}: {name} is {_shown(value)}, and must be a number from 0 on")
+        raise BadPlanFile(f"{where}: {name} is {_shown(value)}, and must be a number from 0 to {allowed[-1]}")
     return value
 
 

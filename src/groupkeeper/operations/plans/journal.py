@@ -70,7 +70,10 @@ class Lost(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """A change as a list of changes shows it. ``groups`` are the first few; ``undone_by``: a later change's id."""
+    """A change as a list of changes shows it. ``groups`` are the first few; ``undone_by``: a later change's id.
+
+    ``moves``: whether something was to become different; offsets may also be committed once more as they are.
+    """
 
     head: Head
     group_count: int
@@ -78,6 +81,7 @@ class Summary(NamedTuple):
     groups: tuple[str, ...]
     result: Result
     undone_by: str | None
+    moves: bool = True
 
 
 class Recorded(NamedTuple):
@@ -129,7 +133,7 @@ class Journal:
                     found[line["id"]].ended(line)
             else:
                 count = found.setdefault(line["id"], _Count(_head(line)))
-                count.add(line["group"], len(line["offsets"]))
+                count.add(line["group"], line["offsets"])
                 if group_id in (None, line["group"]):
                     wanted.add(line["id"])
         kept = [count for change_id, count in found.items() if change_id in wanted]
@@ -224,10 +228,12 @@ class _Count:
         self._groups = 0
         self._partitions = 0
         self._first: list[str] = []
+        self._moves = False
 
-    def add(self, group_id: str, partitions: int) -> None:
+    def add(self, group_id: str, offsets: list[Any]) -> None:
         self._groups += 1
-        self._partitions += partitions
+        self._partitions += len(offsets)
+        self._moves = self._moves or any(before != after for _, _, before, after in offsets)
         if len(self._first) < 3:
             self._first.append(group_id)
 
@@ -239,7 +245,8 @@ class _Count:
         return self._outcomes.result(self._groups)
 
     def summary(self, undone_by: str | None) -> Summary:
-        return Summary(self.head, self._groups, self._partitions, tuple(self._first), self.result, undone_by)
+        first = tuple(self._first)
+        return Summary(self.head, self._groups, self._partitions, first, self.result, undone_by, self._moves)
 
 
 def default_path() -> Path:

@@ -258,7 +258,7 @@ class _Maker:
         policies = self._request.policies
         policy = policies.if_no_record if is_time else policies.if_out_of_range
         if policy is Otherwise.FAIL:
-            failure = NoSuchTime(because(note)) if is_time else OutOfRange(because(note))
+            failure = NoSuchTime(_found_missing(note)) if is_time else OutOfRange(_found_missing(note))
             self.troubles.append(Trouble(group_id, note.partition, failure))
         elif policy is Otherwise.SKIP:
             self.remarks.append(f"{group_id} {note.partition} is skipped: {_found_missing(note)}")

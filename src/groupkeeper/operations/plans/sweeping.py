@@ -235,9 +235,21 @@ class _Sweep:
         if reads is None:
             return {}
         expiring = {}
+        empty_ms = self._times.empty_ms.get(group_id)
+        is_vain = False
         for place, commit in self._known(group_id, committed).items():
-            from_ms = self._times.empty_ms.get(group_id, commit.time_ms)
+            from_ms = commit.time_ms if empty_ms is None else empty_ms
             at_ms = commit.expires_ms if commit.expires_ms is not None else from_ms + criteria.retention_ms
-            if place.topic not in reads and at_ms <= self._now_ms + criteria.expiring_ms:
+            if place.topic in reads or at_ms > self._now_ms + criteria.expiring_ms:
+                continue
+            if empty_ms is not None and empty_ms + criteria.retention_ms <= at_ms:
+                is_vain = True
+            else:
                 expiring[place] = f"expires {utc_text(at_ms)}"
+        if is_vain and empty_ms is not None:
+            when = utc_text(empty_ms + criteria.retention_ms)
+            self.remarks.append(
+                f"{group_id}: its offsets expire {when}, by the time when its last member left. A commit doesn't put that "
+                "off, a member that joins and leaves does"
+            )
         return expiring

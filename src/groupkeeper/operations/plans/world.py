@@ -102,6 +102,11 @@ class Logs(NamedTuple):
         return [] if described is None else [TopicPartition(topic, one.partition) for one in described.partitions]
 
 
+def will_be_made(group_id: str) -> str:
+    """What is to be said of a group that doesn't exist and gets offsets."""
+    return f"there is no group {group_id}: applying the plan makes it"
+
+
 def read_topics(group: Group | None) -> frozenset[str] | None:
     """The topics that members of a group read or mean to, None when one of them doesn't say."""
     if group is not None and group.group_type is GroupType.STREAMS:
