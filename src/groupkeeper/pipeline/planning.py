@@ -16,7 +16,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["Plan", "Range", "pack", "plan", "plan_cluster", "plan_or_raise", "share"]
+__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "pack", "plan", "plan_cluster", "plan_or_raise", "share"]
 
 
 class Sized(Protocol):
@@ -27,6 +27,9 @@ class Sized(Protocol):
 
 
 S = TypeVar("S", bound=Sized)
+
+RECORDS_WORTH_A_TASK = 100_000
+"""A task costs as much as reading this many records."""
 
 _PARTITIONS_PER_TASK = 2000
 _DEFAULT_NAME = "cluster"
@@ -195,7 +198,7 @@ def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
     """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut."""
     ranges = [each for each in ranges if each.size]
     total = sum(each.size for each in ranges)
-    tasks = options.tasks or min(os.cpu_count() or 1, 1 + total // _RECORDS_WORTH_A_TASK)
+    tasks = options.tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK)
     tasks = max(tasks, -(-len(ranges) // _PARTITIONS_PER_TASK))
     limit = max(1, -(-total // tasks))
     if options.max_records_per_task is not None:
@@ -208,7 +211,7 @@ def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
 def share(parts: Sequence[S], options: Options) -> list[list[S]]:
     """Parts that cannot be cut, by tasks of about equal size."""
     total = sum(part.size for part in parts)
-    return _packed(parts, options.tasks or min(os.cpu_count() or 1, 1 + total // _RECORDS_WORTH_A_TASK))
+    return _packed(parts, options.tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK))
 
 
 def _packed(parts: Sequence[S], tasks: int) -> list[list[S]]:
@@ -228,9 +231,6 @@ def _cut(found: Range, limit: int) -> list[Range]:
     bounds = [found.start + found.size * index // parts for index in range(parts + 1)]
     return [found._replace(start=start, end=end) for start, end in pairwise(bounds)]
 
-
-_RECORDS_WORTH_A_TASK = 100_000
-"""A task costs as much as reading this many records."""
 
 _SLACK = 1.2
 """A partition that is hardly larger than a task's share is not cut."""

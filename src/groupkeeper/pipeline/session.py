@@ -48,8 +48,13 @@ _LOCAL = {
     "spark.sql.shuffle.partitions": "{cores}",
     "spark.ui.enabled": "false",
 }
-_SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For Java that ends before its better compiler pays: half of the CPU of a start."""
+_SHORT = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:-BytecodeVerificationRemote -XX:MetaspaceSize=256m -Xmn256m"
+)
+"""For Java that ends before its better compiler pays: half of the CPU of a start. Spark's own classes need no
+verification, and nothing is collected before there is something to collect.
+"""
 _SHORT_LOCAL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -70,8 +75,10 @@ def start_session(
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
     is_short: bool = False,
+    has_source: bool = True,
 ) -> SparkSession:
-    """A session with the source `groupkeeper` registered; the one that runs already is taken when there is one.
+    """A session with the source `groupkeeper` registered, unless `has_source` says no (a worker of Spark's is started
+    for that); the one that runs already is taken when there is one.
 
     `master` is Spark's URL, None for all cores of this machine; `remote` that of a Spark Connect server, which takes
     its place. `settings` win over ours. What Spark and Java say goes to the file `log`, None: one in the directory
@@ -113,7 +120,8 @@ def start_session(
             raise SourceError(f"Spark does not start ({_first_line(error)}): its log is {log}") from error
         if not _is_local(master):
             session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
-    session.dataSource.register(GroupkeeperSource)
+    if has_source:
+        session.dataSource.register(GroupkeeperSource)
     return session
 
 

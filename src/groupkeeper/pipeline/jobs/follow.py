@@ -20,6 +20,7 @@ from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Plan, plan
+from groupkeeper.pipeline.source import GroupkeeperSource
 
 __all__ = ["follow"]
 
@@ -136,6 +137,7 @@ class _Following:
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
         checkpoint = f"{ROOT}/checkpoints/{self._output.ledger.id}/{quote(name, safe='')}"
+        self._output.spark.dataSource.register(GroupkeeperSource)
         reader = self._output.spark.readStream.format("groupkeeper").options(**options)
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(_RECORDS_PER_BATCH))
         return (

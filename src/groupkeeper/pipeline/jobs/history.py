@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -31,13 +32,18 @@ class _Counts(NamedTuple):
     problems: int
 
 
-def append(output: Output, decoded: DataFrame, read_to: NextOffsets | None = None) -> Appended:
+def append(
+    output: Output, decoded: DataFrame | Iterable[pa.RecordBatch], read_to: NextOffsets | None = None
+) -> Appended:
     """Append what of tables.DECODED is not in the tables yet. All partitions were read up to `read_to`; None: as far as
-    rows are there. Doing it twice, or with rows of several runs, changes nothing.
+    rows are there. Doing it twice, or with rows of several runs, changes nothing. Batches of Arrow have new rows only.
     """
     with output.lock:
         known = output.ledger.next_offsets
-        staged, _ = output.stage(decoded.where(_is_new(known)), DECODED)
+        if isinstance(decoded, DataFrame):
+            staged, _ = output.stage(decoded.where(_is_new(known)), DECODED)
+        else:
+            staged, _ = output.stage_here(decoded, DECODED)
         counts, seen = _counted(staged)
         files: dict[str, list[str]] = {}
         if counts.commits or not output.ledger.files(COMMITS.name):

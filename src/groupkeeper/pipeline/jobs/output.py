@@ -6,8 +6,10 @@ import contextlib
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
@@ -55,6 +57,11 @@ class Output:
         self._local = local_path(directory)
         self._url = (self._local.absolute().as_uri() if self._local is not None else directory).rstrip("/")
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this process sees the directory as Spark does."""
+        return self._local is not None
+
     def url(self, path: str) -> str:
         """What Spark calls a path in the directory."""
         return f"{self._url}/{path}"
@@ -69,14 +76,33 @@ class Output:
         """Write what no reader shall see; the result reads it from there, and names its files."""
         if frame.columns != table.names:
             raise AssertionError(f"{table.name}: columns {frame.columns}")
-        path = f"{_STAGING}/{uuid.uuid4().hex}-{table.name}"
+        path = _aside(table)
         frame.write.options(**_PLAIN).parquet(self.url(path))
+        return self._staged(path, table)
+
+    def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> tuple[DataFrame, list[str]]:
+        """As `stage`, of rows that are in this process, in a directory of this machine."""
+        assert self._local is not None
+        path = _aside(table)
+        (self._local / path).mkdir(parents=True)
+        with pq.ParquetWriter(self._local / path / "part.parquet", table.arrow) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return self._staged(path, table)
+
+    def _staged(self, path: str, table: Table) -> tuple[DataFrame, list[str]]:
         files = [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
         return self.spark.read.schema(table.ddl).parquet(self.url(path)), files
 
     def replace(self, frame: DataFrame, table: Table) -> int:
         """Write the table anew; readers find the old one or the new one. The result is its number of rows."""
-        written, files = self.stage(frame, table)
+        return self._put(*self.stage(frame, table), table)
+
+    def replace_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> int:
+        """As `replace`, of rows that are in this process."""
+        return self._put(*self.stage_here(batches, table), table)
+
+    def _put(self, written: DataFrame, files: list[str], table: Table) -> int:
         rows = self.rows(written, files)
         self.files.replace(files[0].rpartition("/")[0], table.name)
         return rows
@@ -85,9 +111,11 @@ class Output:
         """Number of rows in files that Spark wrote: of the files' ends where they are on this machine."""
         if self._local is None:
             return frame.count()
-        import pyarrow.parquet as pq
-
         return sum(int(pq.read_metadata(self._local / name).num_rows) for name in files)
+
+
+def _aside(table: Table) -> str:
+    return f"{_STAGING}/{uuid.uuid4().hex}-{table.name}"
 
 
 def first_line(error: Exception) -> str:

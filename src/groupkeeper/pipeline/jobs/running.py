@@ -21,10 +21,12 @@ __all__ = ["session"]
 @contextlib.contextmanager
 def session(name: str, *, master: str | None, remote: str | None, is_short: bool = False) -> Iterator[SparkSession]:
     """Raises SourceError: when Spark does not start, and in place of what Spark raises. What Spark and Java say is kept
-    only when something went wrong that they may know more about.
+    only when something went wrong that they may know more about. Jobs that read by the source register it.
     """
     log = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
-    spark = start_session(f"groupkeeper {name}", master=master, remote=remote, is_short=is_short, log=log)
+    spark = start_session(
+        f"groupkeeper {name}", master=master, remote=remote, is_short=is_short, log=log, has_source=False
+    )
     is_wanted = False
     try:
         yield spark

@@ -9,17 +9,19 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from groupkeeper.pipeline.errors import cause_of
+from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.steps import STEPS, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
-from groupkeeper.pipeline.planning import Plan, plan
+from groupkeeper.pipeline.planning import RECORDS_WORTH_A_TASK, Plan, plan
+from groupkeeper.pipeline.source import GroupkeeperSource, read_ranges
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 
 __all__ = ["STEPS", "Made", "Step", "make_tables", "snapshot", "update_history"]
@@ -95,11 +97,11 @@ def _read(output: Output, options: Options, left: list[Reading], summary: Summar
         return
     try:
         _append(output, options, left, summary, watch)
-    except PySparkException as error:
-        if cause_of(error) is None:
+    except (PySparkException, SourceError) as error:
+        if (cause := cause_of(error)) is None:
             raise
         if len(left) == 1:
-            _tell_problem(Problem(left[0].name, _said(error)), summary, watch)
+            _tell_problem(Problem(left[0].name, cause), summary, watch)
         else:
             for each in left:
                 _read(output, options, [each], summary, watch)
@@ -108,7 +110,13 @@ def _read(output: Output, options: Options, left: list[Reading], summary: Summar
 def _append(output: Output, options: Options, left: list[Reading], summary: Summary, watch: Watch) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
-    decoded = output.spark.read.format("groupkeeper").options(**source_options(options, left)).load()
+    decoded: DataFrame | Iterator[pa.RecordBatch]
+    if output.is_here and sum(each.size for each in left) < RECORDS_WORTH_A_TASK:
+        # Done before a worker of Spark's would have started.
+        decoded = read_ranges([one for each in left for one in each.ranges if one.size], options)
+    else:
+        output.spark.dataSource.register(GroupkeeperSource)
+        decoded = output.spark.read.format("groupkeeper").options(**source_options(options, left)).load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
     appended = append(output, decoded, read_to)
     for table, rows in appended.rows.items():
