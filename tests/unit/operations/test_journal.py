@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import resource
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.client.admin.types import Batch, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.operations.plans.journal import (
     Head,
     Journal,
@@ -24,7 +26,7 @@ from groupkeeper.operations.plans.journal import (
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.plans.recording import Recorder, judged, without_secrets
-from groupkeeper.protocol.errors import UnknownMemberId
+from groupkeeper.protocol.errors import RequestTimedOut, UnknownMemberId
 
 HEAD = Head(
     "20261121T093416-4f2a", 1_700_000_000_123, "cluster", "reset", "anna", "desk", ("groupkeeper", "apply", "p")
@@ -177,6 +179,30 @@ def test_what_cannot_be_written_or_read_is_said(tmp_path: Path) -> None:
         Journal(tmp_path / "file" / "journal").begin(HEAD, [("g", PAIRS)])
     with pytest.raises(JournalUnreadable, match=str(tmp_path)):
         Journal(tmp_path).summaries()
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_a_change(journal: Journal) -> None:
+    journal.begin(HEAD, [("g", PAIRS)])
+    before = journal.path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 5000, limits[1]))
+    try:
+        with pytest.raises(JournalUnwritable, match="too large"):
+            journal.begin(HEAD._replace(id="later"), ((f"group-{number}", PAIRS) for number in range(2000)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert journal.path.read_bytes() == before
+
+
+def test_offsets_that_stay_as_they_are_move_nothing(journal: Journal) -> None:
+    journal.begin(HEAD, [("g", {PLACE: (OffsetAndMetadata(5), OffsetAndMetadata(5))})])
+    journal.begin(HEAD._replace(id="later"), [("g", PAIRS)])
+    assert [one.moves for one in journal.summaries()[0]] == [False, True]
+
+
+def test_an_answer_that_never_came_is_not_a_refusal() -> None:
+    assert judged(Batch({}, {"g": CallTimedOut("late")}))[0] is Result.PARTLY
+    assert judged(Batch({"g": Batch({}, {PLACE: RequestTimedOut()})}))[0] is Result.PARTLY
 
 
 def test_a_recorder_goes_on_without_a_journal_or_stops(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ the same change have the same ``id``; a command that goes from group to group wr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -167,9 +168,16 @@ class Journal:
             try:
                 _lock(file)
                 self._mend(file)
-                for chunk in _chunks(lines):
-                    _write(file, chunk)
-                os.fsync(file)
+                size = os.fstat(file).st_size
+                try:
+                    for chunk in _chunks(lines):
+                        _write(file, chunk)
+                    os.fsync(file)
+                except OSError:
+                    # A part of the lines, on a disk that is full now, would tell of a change that isn't made.
+                    with contextlib.suppress(OSError):
+                        os.ftruncate(file, size)
+                    raise
             finally:
                 os.close(file)
             if is_new:
@@ -197,7 +205,7 @@ class Journal:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise JournalUnreadable(f"{self.path}: {error.strerror or error}") from error
+            raise JournalUnreadable(f"cannot read the journal {self.path}: {error.strerror or error}") from error
 
 
 class _Outcomes:

@@ -249,7 +249,7 @@ class _Sweep:
         if is_vain and empty_ms is not None:
             when = utc_text(empty_ms + criteria.retention_ms)
             self.remarks.append(
-                f"{group_id}: its offsets expire {when}, by the time when its last member left. A commit doesn't put that "
-                "off, a member that joins and leaves does"
+                f"{group_id}: its offsets expire {when}, by the time when its last member left. A commit doesn't put "
+                "that off, a member that joins and leaves does"
             )
         return expiring
