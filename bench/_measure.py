@@ -10,6 +10,9 @@ import sys
 import time
 from typing import NamedTuple
 
+# Without these Python compiles all of a program at each start, and writes each line by itself: no installation does.
+FOR_DEVELOPING = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+
 
 class Cost(NamedTuple):
     """Seconds until its first output and its end, CPU seconds, and the most memory that it held, in MB."""
@@ -23,7 +26,8 @@ class Cost(NamedTuple):
 def cost_of(command: list[str], output: str = os.devnull) -> Cost:
     """Run the command with its standard output into a file, and standard error dropped. SystemExit when it fails."""
     parent = [sys.executable, "-S", "-E", __file__, output, *command]
-    run = subprocess.run(parent, stdout=subprocess.PIPE, text=True)
+    environment = {name: value for name, value in os.environ.items() if name not in FOR_DEVELOPING}
+    run = subprocess.run(parent, stdout=subprocess.PIPE, text=True, env=environment)
     if run.returncode:
         raise SystemExit(f"failed with status {run.returncode}: {' '.join(command)}")
     return Cost(*json.loads(run.stdout))

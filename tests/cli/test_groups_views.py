@@ -18,6 +18,7 @@ from tests.unit.operations.test_lag import committed
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import OffsetAndMetadata
+from groupkeeper.operations.selection import Names
 from groupkeeper.protocol.messages.consumer_group_describe_response import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
@@ -27,9 +28,11 @@ from groupkeeper.protocol.messages.describe_groups_response import DescribeGroup
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup as DescribedShareGroup
 from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
+from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup as DescribedStreamsGroup
+from groupkeeper.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 from groupkeeper.testing.background import BackgroundBroker
 
-ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b[31m"]
+ODD = ["-x", "a*b", "two\nlines", "quo'te\"s", "東京", "", "x" * 300, "esc\x1b[31m", "odd[1]"]
 
 STAGE = Stage(
     "views",
@@ -86,7 +89,7 @@ def test_list_takes_names_globs_and_regular_expressions(run: Run) -> None:
 
 @pytest.mark.parametrize("group_id", [group_id for group_id in ODD if group_id])
 def test_odd_groups_are_found_by_their_names(run: Run, group_id: str) -> None:
-    name = group_id.replace("*", "[*]").replace("\x1b[", "\x1b[[]")
+    name = Names([]).quoted(group_id)
     status, report = run("offsets", "--", name)
     assert (status, [row["group"] for row in report["offsets"]]) == (0, [group_id])
     assert run("members", "--", name)[0] == 0
@@ -110,6 +113,13 @@ def test_a_pattern_without_a_match_is_no_failure(run: Run) -> None:
     for action in ("list", "offsets", "members", "delete"):
         status, report = run(action, "nothing-*")
         assert (status, report["notes"]) == (0, ["no group matches 'nothing-*'"])
+
+
+def test_a_pattern_that_is_the_name_of_a_group_is_explained(run: Run) -> None:
+    note = "no group matches 'odd[1]'; type 'odd[[]1]' for the group of that name"
+    for action in ("list", "offsets", "members", "delete"):
+        assert run(action, "odd[1]")[1]["notes"] == [note]
+    assert listed(run, "odd[[]1]") == ["odd[1]"]
 
 
 def offsets(report: Any) -> list[tuple[Any, ...]]:
@@ -264,6 +274,9 @@ async def test_a_group_that_goes_away_meanwhile_is_a_problem_if_it_was_named(
         "ConsumerGroupDescribe": lambda *_: ConsumerGroupDescribeResponse(groups=[DescribedGroup(69, None, "gone")]),
         "DescribeGroups": lambda *_: DescribeGroupsResponse(groups=[DescribedClassicGroup(69, "no", "gone")]),
         "ShareGroupDescribe": lambda *_: ShareGroupDescribeResponse(groups=[DescribedShareGroup(69, None, "gone")]),
+        "StreamsGroupDescribe": lambda *_: StreamsGroupDescribeResponse(
+            groups=[DescribedStreamsGroup(69, None, "gone")]
+        ),
         "OffsetFetch": committed({}),
     }
     async with ScriptedBroker(handlers=handlers) as broker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import select
@@ -114,9 +115,12 @@ def test_progress_is_shown_and_ctrl_c_ends_it(silent: str) -> None:
     assert "Traceback" not in terminal.shown
 
 
-def test_no_progress_in_a_pipe_and_an_interrupt_is_one_line(silent: str) -> None:
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
+def test_no_progress_in_a_pipe_and_an_interrupt_is_one_line(silent: str, output: str) -> None:
     child = subprocess.Popen(
-        [*COMMAND, "groups", "list", "--bootstrap-server", silent], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, "groups", "list", "--output", output, "--bootstrap-server", silent],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert child.stderr is not None
     note = b"note: no connection yet to"
@@ -124,12 +128,17 @@ def test_no_progress_in_a_pipe_and_an_interrupt_is_one_line(silent: str) -> None
         # It says after a second that it goes on trying, or nothing when the address takes connections.
         select.select([child.stderr], [], [], 2.5)
         child.send_signal(signal.SIGINT)
-        output, errors = child.communicate(timeout=PATIENCE_S)
+        shown, errors = child.communicate(timeout=PATIENCE_S)
     finally:
         child.kill()
         child.wait()
-    assert (child.returncode, output) == (130, b"")
+    assert child.returncode == 130
     assert [line for line in errors.splitlines() if not line.startswith(note)] == [b"interrupted"]
+    if output == "json":
+        report = json.loads(shown)
+        assert (report["groups"], [problem["error"] for problem in report["problems"]]) == ([], ["INTERRUPTED"])
+    else:
+        assert not shown or shown.count(b"\n") == 1  # the header of CSV
 
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])

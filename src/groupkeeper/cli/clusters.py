@@ -172,16 +172,25 @@ async def _run(options: Namespace, report: Report, cluster: Cluster) -> int:
     is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
     async with Progress() as progress:
         say(writer.begin())
-        async with aclosing(_pages(cluster, report, Asking(admin, options, progress, is_secured))) as pages:
-            async for page in pages:
-                progress.clear()
-                say(writer.page(page))
-                flush()
-                problems += page.problems
-                remarks += page.remarks
+        try:
+            async with aclosing(_pages(cluster, report, Asking(admin, options, progress, is_secured))) as pages:
+                async for page in pages:
+                    progress.clear()
+                    say(writer.page(page))
+                    flush()
+                    problems += page.problems
+                    remarks += page.remarks
+        except asyncio.CancelledError:
+            # Ctrl-C: what is there so far should still be readable, and say that it isn't all.
+            if options.output == "json" and not report.has_lines:
+                say(writer.page(Page(problems=[_INTERRUPTED])) + writer.end())
+            raise
         progress.clear()
         say(writer.end())
     return _tell(options, remarks, problems)
+
+
+_INTERRUPTED = Problem("INTERRUPTED", "interrupted: there may be more")
 
 
 def print_report(options: Namespace, shape: Shape, page: Page) -> int:

@@ -105,7 +105,11 @@ def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Ite
 async def said_about(asking: Asking, selection: Selection) -> Page:
     """Brokers that could not be listed, patterns without a group, and that there may be groups that are hidden."""
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
-    remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
+    remarks = []
+    for pattern in selection.unmatched:
+        typed = selection.namesakes.get(pattern)
+        hint = "" if typed is None else f"; type {typed!r} for the group of that name"
+        remarks.append(f"no group matches {pattern!r}{hint}")
     names = names_of(asking.options, "groups")
     if asking.is_secured and (names.patterns or not names) and await _hides_groups(asking):
         remarks.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ class Names:
     def __init__(self, texts: Iterable[str], *, regex: bool = False) -> None:
         """Raises BadPattern."""
         typed = list(dict.fromkeys(texts))
+        self._is_regex = regex
         self.exact = tuple(text for text in typed if not regex and not _GLOB.search(text))
         self.patterns = tuple(text for text in typed if text not in self.exact)
         self._exact = frozenset(self.exact)
@@ -54,6 +55,10 @@ class Names:
         known = list(names) if self._compiled else []
         return [text for text, pattern in self._compiled if not any(map(pattern.fullmatch, known))]
 
+    def quoted(self, name: str) -> str:
+        """How to type a name so that it stands for itself alone."""
+        return re.escape(name) if self._is_regex else _GLOB.sub(r"[\g<0>]", name)
+
 
 def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
     if not is_regex:
@@ -69,12 +74,14 @@ def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
 class Selection(NamedTuple):
     """The groups that are meant, by id, and what is in the way of knowing them all.
 
-    ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group.
+    ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group;
+    ``namesakes``: how to type those of them that are the id of a group themselves.
     """
 
     group_ids: Sequence[str]
     failed: dict[Node, Failure]
     unmatched: Sequence[str] = ()
+    namesakes: Mapping[str, str] = {}
 
 
 async def list_selected(
@@ -100,7 +107,8 @@ async def list_selected(
     if names:
         found = [group for group in found if names.matches(group.group_id)]
     unmatched = names.without_match(group.group_id for group in found)
-    return found, Selection([group.group_id for group in found], listings.failed, unmatched)
+    namesakes = {text: names.quoted(text) for text in unmatched if text in listings.groups}
+    return found, Selection([group.group_id for group in found], listings.failed, unmatched, namesakes)
 
 
 async def select_groups(

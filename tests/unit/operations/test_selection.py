@@ -50,3 +50,10 @@ def test_names_are_told_from_patterns() -> None:
     assert (names.exact, names.patterns) == (("b",), ("a*", "[x]"))
     assert names.without_match(["ab", "b"]) == ["[x]"]
     assert Names(["b"], regex=True).exact == ()
+
+
+@pytest.mark.parametrize("regex", [False, True])
+@pytest.mark.parametrize("name", ["plain", "a*b?[c]", "[]", "(", "a.b|c"])
+def test_a_quoted_name_means_that_name_only(name: str, regex: bool) -> None:
+    names = Names([Names([], regex=regex).quoted(name)], regex=regex)
+    assert [each for each in (name, name + "x", "x" + name, "ab", "c") if names.matches(each)] == [name]
