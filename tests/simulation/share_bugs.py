@@ -108,8 +108,8 @@ FETCHING = (
     Bug(
         "a strict limit is not kept",
         "share_partition_acquire",
-        "            last = last_wanted if self._limits.is_strict else min(last, self._span_end(last_wanted))\n",
-        "            last = min(last, self._span_end(last_wanted))\n",
+        "min(end, last_wanted) if self._limits.is_strict else end",
+        "end",
         ("Limits",),
     ),
     Bug(

@@ -180,7 +180,7 @@ class Leader:
             self.world.renewed(self, offset)
         # Mostly at once, as in a broker whose share coordinator is loaded.
         random = self.world.events.random
-        if not transition.batches or random.random() < 0.7:
+        if not transition.needs_storing or random.random() < 0.7:
             self.store()
         else:
             self.world.events.at(random.choice((1, 50, 2_000)), self.store)
@@ -192,7 +192,7 @@ class Leader:
         transition, consumer, said = self.pending.pop(0)
         error: KafkaError | None = None
         try:
-            if transition.batches:
+            if transition.needs_storing:
                 self._write(transition)
             self.states.complete(transition)
         except KafkaError as failure:
@@ -217,6 +217,7 @@ class Leader:
         except (FencedLeaderEpoch, FencedStateEpoch):
             self.is_fenced = True
             raise
+        self.states.stored(written.start_offset)
 
 
 class Consumer:

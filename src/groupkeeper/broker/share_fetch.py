@@ -61,7 +61,9 @@ class _Reading(NamedTuple):
 
 
 async def fetch(partitions: SharePartitions, wanted: Wanted) -> dict[Place, PartitionData]:
-    """The answer for every partition that is wanted; it waits while there is less than `min_bytes` to acquire.
+    """Answers for the partitions that are wanted, without those of which nothing more may be acquired at present.
+
+    It waits while there is less than `min_bytes` to acquire.
 
     Raises `ShareSessionNotFound` when the session ends meanwhile.
     """
@@ -73,6 +75,7 @@ class _ShareFetch:
         self._partitions = partitions
         self._wanted = wanted
         self._answers: dict[Place, PartitionData] = {}
+        self._ready: dict[Place, LedPartition] = {}
 
     async def run(self) -> dict[Place, PartitionData]:
         wanted = self._wanted
@@ -96,7 +99,11 @@ class _ShareFetch:
                     await asyncio.sleep(0)
                     continue
             is_late = not await _wait(list(led.values()), max(wanted.min_bytes - size, 1), deadline)
-        return {place: self._answers.get(place) or PartitionData(place[1]) for place in wanted.topics}
+        return {
+            place: self._answers.get(place) or PartitionData(place[1])
+            for place in wanted.topics
+            if place in self._answers or place in self._ready
+        }
 
     async def _load(self) -> dict[Place, LedPartition]:
         """The partitions that there are; for others the answer is an error."""
@@ -119,7 +126,7 @@ class _ShareFetch:
         self._answers[place] = PartitionData(place[1], error.code, error.message)
 
     def _read(self, led: Mapping[Place, LedPartition]) -> dict[Place, _Reading]:
-        ready = {place: one for place, one in led.items() if self._can_acquire(one)}
+        ready = self._ready = {place: one for place, one in led.items() if self._can_acquire(one)}
         readings: dict[Place, _Reading] = {}
         room = self._wanted.max_bytes
         for place, one in ready.items():

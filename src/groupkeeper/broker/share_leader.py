@@ -121,7 +121,7 @@ class LedPartition:
     async def _store(self, transition: Transition) -> None:
         is_stored = False
         try:
-            if transition.batches:
+            if transition.needs_storing:
                 await self._write(transition)
             is_stored = True
         finally:  # also when the connection ends while the share coordinator loads
@@ -136,6 +136,7 @@ class LedPartition:
         if self.is_void:  # its epoch may still be right: offsets can be altered twice without a member between
             raise NotLeaderOrFollower
         group_id, topic_id, index = self._key
+        start_offset = self.states.start_offset
         try:
             await self._owner.persister.write_state(
                 group_id,
@@ -143,7 +144,7 @@ class LedPartition:
                 index,
                 state_epoch=self._state_epoch,
                 leader_epoch=LEADER_EPOCH,
-                start_offset=self.states.start_offset,
+                start_offset=start_offset,
                 delivery_complete_count=self.states.delivery_complete_count,
                 batches=transition.batches,
             )
@@ -152,6 +153,7 @@ class LedPartition:
             if not isinstance(told, CoordinatorNotAvailable):  # somebody else's state counts, or none any more
                 self._owner.drop(self._key)
             raise told from error
+        self.states.stored(start_offset)
 
     # ------------------------------------------------------------------ locks
 

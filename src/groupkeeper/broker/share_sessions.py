@@ -37,7 +37,7 @@ class ShareSession:
     Attributes:
         epoch: what the next request must say.
         topics: by topic id and partition: the topic's name when it was added, None if the id was unknown.
-        unanswered: partitions that no answer has had yet; the next one has them, even without records.
+        unanswered: partitions that were added later, or had an error: the next answer has them, even without records.
         is_over: whether it has ended, or the member has begun another one.
     """
 
@@ -51,13 +51,12 @@ class ShareSession:
         self.is_over = False
         self.task = task
 
-    def add(self, place: Place, name: str | None) -> None:
-        """Adds a partition; says nothing new of one that it has already."""
-        if place not in self.topics:
-            self.unanswered.add(place)
+    def add(self, place: Place, name: str | None) -> bool:
+        """Adds a partition; whether it is a new one."""
+        is_new = place not in self.topics
+        if self.topics.get(place) is None:
             self.topics[place] = name
-        elif self.topics[place] is None:
-            self.topics[place] = name
+        return is_new
 
     def forget(self, places: Iterable[Place]) -> None:
         """Removes partitions."""

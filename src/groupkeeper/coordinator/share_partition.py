@@ -9,8 +9,9 @@ could store anything about them: they are available, and never counted as delive
 
 A change that must survive the leader is a `Transition`: its records have their new state at once, but nobody else gets
 them before it is stored. The caller writes its batches, with the start offset and the count of deliveries that are
-complete as they are at that moment (changes may overtake each other), then calls `complete`, or `roll_back` when that
-failed. Time is a parameter, locks end when the caller says so (`expire`). [Kafka 4.3.1 SharePartition]
+complete as they are at that moment (changes may overtake each other), says so (`stored`), then calls `complete`, or
+`roll_back` when that failed. Time is a parameter, locks end when the caller says so (`expire`).
+[Kafka 4.3.1 SharePartition]
 """
 
 from __future__ import annotations
@@ -47,11 +48,18 @@ class Transition(NamedTuple):
 
     Attributes:
         runs: the records that wait for it.
-        batches: what changed; empty when nothing needs to be stored.
+        batches: what changed.
+        is_owed: whether the start offset has to be stored in any case: locks ended before it, that isn't stored yet,
+            and somebody acknowledges such records, who is told that they are done.
     """
 
     runs: tuple[Run, ...]
     batches: tuple[StateBatch, ...]
+    is_owed: bool = False
+
+    @property
+    def needs_storing(self) -> bool:
+        return self.is_owed or bool(self.batches)
 
 
 _STATE_AFTER = {
@@ -76,6 +84,8 @@ class SharePartition:
         """`stored`: what an earlier leader left, sorted and disjoint."""
         self.start_offset = start_offset
         self.end_offset = start_offset
+        self._stored_start = start_offset
+        self._owed_start = start_offset
         self.batches: list[Batch] = []
         for batch in stored:
             first = max(batch.first_offset, start_offset)
@@ -160,7 +170,8 @@ class SharePartition:
                 else:
                     self._begin(run, _STATE_AFTER.get(kind), max_delivery_count)
                     changed.append(run)
-        return self._transition(changed)
+        is_late = any(said.first_offset < self._owed_start for said in acknowledgements)
+        return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self._owed_start)
 
     def _checked(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], *, may_renew: bool
@@ -221,6 +232,8 @@ class SharePartition:
             self.may_have_available |= run.state is RecordState.AVAILABLE
         transition = self._transition(expired)._replace(runs=())
         self.advance_start()
+        if expired:
+            self._owed_start = self.start_offset
         return transition
 
     def _begin(self, run: Run, state: RecordState | None, max_delivery_count: int) -> None:
@@ -237,6 +250,10 @@ class SharePartition:
         return Transition(tuple(runs), merged(runs))
 
     # ------------------------------------------------------------------ what storing and the log do
+
+    def stored(self, start_offset: int) -> None:
+        """A start offset is stored, and what was done before it with it."""
+        self._stored_start = max(self._stored_start, start_offset)
 
     def complete(self, transition: Transition) -> None:
         """The change is stored."""

@@ -164,17 +164,19 @@ class _Acquisition:
     def _acquire_new(self, first: int, last: int) -> None:
         """Records that nobody has got yet."""
         wanted = self._max_records - self.count
-        if wanted < last - first + 1:
-            last_wanted = first + wanted - 1
-            last = last_wanted if self._limits.is_strict else min(last, self._span_end(last_wanted))
+        last_wanted = min(last, first + wanted - 1)
+        last = min(last, self._span_end(last_wanted))
         partition = self._partition
         if not partition.in_flight:
             partition.start_offset = partition.end_offset = first
         for begin, end in self._portions(first, last):
-            run = Run(begin, end, RecordState.AVAILABLE, 0)
-            run.acquire(self._member_id, self._limits.deadline_ms)
-            partition.batches.insert(partition.index_of(begin), Batch([run]))
-            self._add(run)
+            batch = Batch([Run(begin, end, RecordState.AVAILABLE, 0)])
+            partition.batches.insert(partition.index_of(begin), batch)
+            # A member that wants no more gets the first part of a batch; the rest is there for others.
+            for run in batch.split(begin, min(end, last_wanted) if self._limits.is_strict else end):
+                run.acquire(self._member_id, self._limits.deadline_ms)
+                self._add(run)
+            partition.may_have_available |= batch.is_split
         partition.end_offset = max(partition.end_offset, last + 1)
 
     def _span_end(self, offset: int) -> int:

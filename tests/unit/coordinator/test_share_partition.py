@@ -158,3 +158,28 @@ def test_what_only_an_earlier_leader_acquired_cannot_be_acknowledged(first: int,
     with pytest.raises(InvalidRecordState):
         partition.acknowledge("m", [Acknowledgement(first, last, [ACCEPT])], max_delivery_count=5)
     assert [run.before for run in partition.runs()] == [None, None]
+
+
+def test_what_a_record_limit_leaves_of_a_batch_is_in_flight() -> None:
+    partition = SharePartition(0)
+    spans = [Span(0, 2), Span(3, 11)]
+    assert take(partition, *spans, max_records=1, is_strict=True) == [Acquired(0, 0, 1)]
+    assert (partition.end_offset, partition.next_fetch_offset()) == (3, 1)
+    assert take(partition, *spans, max_records=5, is_strict=True) == [Acquired(1, 2, 1), Acquired(3, 5, 1)]
+    assert (partition.end_offset, partition.next_fetch_offset()) == (12, 6)
+    assert say(partition, 3, 5, RELEASE) == (StateBatch(3, 5, 0, 1),)
+    assert take(partition, *spans, member="n") == [Acquired(3, 5, 2), Acquired(6, 11, 1)]
+
+
+def test_an_acknowledgement_behind_a_start_offset_that_is_not_stored_waits_for_it() -> None:
+    """The last lock of a record ended, and that could not be stored: a restart would deliver it again."""
+    partition = SharePartition(0)
+    for _ in range(2):
+        take(partition, Span(0, 3), max_delivery_count=2, deadline_ms=1000)
+        expired = partition.expire(1000, max_delivery_count=2)
+    assert (expired.batches, partition.start_offset) == ((StateBatch(0, 3, 4, 2),), 4)
+    said = [Acknowledgement(0, 3, [ACCEPT])]
+    late = partition.acknowledge("m", said, max_delivery_count=2)
+    assert (late.runs, late.batches, late.needs_storing) == ((), (), True)
+    partition.stored(partition.start_offset)
+    assert not partition.acknowledge("m", said, max_delivery_count=2).needs_storing

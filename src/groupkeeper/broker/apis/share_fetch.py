@@ -44,8 +44,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         (topic.topic_id, part.partition_index): part.acknowledgement_batches
         for topic in request.topics
         for part in topic.partitions
-        if part.acknowledgement_batches
     }
+    if not any(said.values()):
+        said = {}
     if said and request.share_session_epoch == FIRST_EPOCH:
         raise InvalidRequest
     session = await _session(broker, request)
@@ -99,7 +100,9 @@ async def _session(broker: Broker, request: ShareFetchRequest) -> ShareSession:
     for wanted in request.topics:
         topic = broker.topics.by_id(wanted.topic_id)
         for part in wanted.partitions:
-            session.add((wanted.topic_id, part.partition_index), None if topic is None else topic.name)
+            place = (wanted.topic_id, part.partition_index)
+            if session.add(place, None if topic is None else topic.name) and epoch != FIRST_EPOCH:
+                session.unanswered.add(place)
     session.forget((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
     return session
 
@@ -128,12 +131,15 @@ async def _fetch(
         is_strict=request.share_acquire_mode == _RECORD_LIMIT,
     )
     answers |= await fetch(broker.share_sessions.partitions, wanted) if topics else {}
+    if request.share_session_epoch == FIRST_EPOCH:
+        return answers
     told = {
         place: answer
         for place, answer in answers.items()
         if answer.records or answer.error_code or place in session.unanswered
     }
-    session.unanswered = {place for place in session.unanswered if place in answers and answers[place].error_code}
+    session.unanswered.difference_update(answers)
+    session.unanswered.update(place for place, answer in answers.items() if answer.error_code)
     return told
 
 
