@@ -245,6 +245,7 @@ EMPTY = Stage(
         "--describe --group completing --group was-consumer --state",
         "--reset-offsets --group g --topic nothere --topic ord.* --to-latest --dry-run",
         "--reset-offsets --group g --topic ord.*:0 --topic nothere:0 --to-latest --dry-run",
+        "--reset-offsets --group g --topic nothere:0 --topic ord.*:0 --to-latest --dry-run",
         "--list --describe --group g",
         "--validate-regex ord(ers|.*)",
         "kafka-groups --list",

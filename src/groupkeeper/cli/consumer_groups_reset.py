@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli import java
 from groupkeeper.cli.drop_in import ExecutionFailure, failing, log_warning, say
 from groupkeeper.cli.options import UsageProblem, in_hash_order
-from groupkeeper.cli.reset_steps import datetime_ms, named_partitions, not_altered, nothing_later, refuse_duplicates
+from groupkeeper.cli.reset_steps import (
+    check_partitions,
+    datetime_ms,
+    named_partitions,
+    not_altered,
+    nothing_later,
+    refuse_duplicates,
+)
 from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
@@ -26,7 +33,6 @@ from groupkeeper.operations.reset import (
     ToPlan,
     ToTime,
     apply,
-    check_partitions,
     committed_offsets,
     refuse_active,
     resolve,
@@ -72,8 +78,7 @@ class GroupReset:
             say(f"\nError: {problem}\n")
             return {}
         partitions = await self._partitions(group_id)
-        with failing(java.wrapped):
-            await check_partitions(self.admin, partitions, timeout_ms=self.timeout_ms)
+        await check_partitions(self.admin, partitions, self.timeout_ms)
         try:
             plan = await self._plan(group_id, partitions)
         except NoPlan as problem:

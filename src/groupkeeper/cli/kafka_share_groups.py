@@ -255,8 +255,14 @@ class ShareGroups:
             raise not_altered(refused)
 
     async def _new_offsets(self, group_id: str) -> Mapping[TopicPartition, int]:
-        from groupkeeper.cli.reset_steps import datetime_ms, named_partitions, nothing_later, refuse_duplicates
-        from groupkeeper.operations.reset import ToEarliest, ToLatest, ToTime, check_partitions
+        from groupkeeper.cli.reset_steps import (
+            check_partitions,
+            datetime_ms,
+            named_partitions,
+            nothing_later,
+            refuse_duplicates,
+        )
+        from groupkeeper.operations.reset import ToEarliest, ToLatest, ToTime
         from groupkeeper.operations.share_groups import ShareScenario, new_start_offsets
 
         partitions: Sequence[TopicPartition]
@@ -266,8 +272,7 @@ class ShareGroups:
             with failing(java.message):
                 batch = await self.admin.list_share_group_offsets({group_id: None}, timeout_ms=self.timeout_ms)
                 partitions = list(batch.result(group_id).done)
-        with failing(java.wrapped):
-            await check_partitions(self.admin, partitions, timeout_ms=self.timeout_ms)
+        await check_partitions(self.admin, partitions, self.timeout_ms)
         scenario: ShareScenario
         if self.options.has("to-earliest"):
             scenario = ToEarliest()

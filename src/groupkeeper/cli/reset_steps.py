@@ -9,8 +9,9 @@ from groupkeeper.cli.drop_in import ExecutionFailure, failing
 from groupkeeper.cli.options import Options
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.reset import partitions_of
+from groupkeeper.operations.reset import partitions_of, refuse_unusable
 from groupkeeper.operations.times import BadDatetime, parse_datetime
+from groupkeeper.operations.topics import describe_topics
 
 
 async def named_partitions(admin: Admin, options: Options, timeout_ms: int) -> Sequence[TopicPartition]:
@@ -20,6 +21,17 @@ async def named_partitions(admin: Admin, options: Options, timeout_ms: int) -> S
     numbered = [argument for argument in arguments if ":" in argument]
     with failing(java.message):
         return await partitions_of(admin, [*numbered, *java.asked_topics(whole)], timeout_ms=timeout_ms)
+
+
+async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition], timeout_ms: int) -> None:
+    """Refuse partitions that don't exist or have no leader.
+
+    Raises ExecutionFailure (of several topics that can't be described, for the one that Java's map has first),
+    PartitionsMissing, PartitionsLeaderless.
+    """
+    topics = java.asked_topics(java.hash_order((partition.topic for partition in partitions), java.string_hash))
+    with failing(java.wrapped):
+        refuse_unusable(partitions, (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all())
 
 
 def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:

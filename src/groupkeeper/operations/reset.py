@@ -47,7 +47,6 @@ __all__ = [
     "ToPlan",
     "ToTime",
     "apply",
-    "check_partitions",
     "committed_offsets",
     "moved",
     "parse_topic_argument",
@@ -151,21 +150,8 @@ async def partitions_of(
     return named
 
 
-async def check_partitions(
-    admin: Admin, partitions: Sequence[TopicPartition], *, timeout_ms: int | None = None
-) -> None:
-    """Refuse partitions that don't exist or have no leader (K122-75).
-
-    Raises PartitionsMissing, PartitionsLeaderless, and the failure of the first topic that cannot be described.
-    """
-    topics = list(dict.fromkeys(partition.topic for partition in partitions))
-    if topics:
-        described = (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all()
-        refuse_unusable(partitions, described)
-
-
 def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str, TopicDescription]) -> None:
-    """Raise PartitionsMissing or PartitionsLeaderless when some of the partitions are so."""
+    """Raise PartitionsMissing or PartitionsLeaderless when some of the partitions are so (K122-75)."""
     has_leader = {
         TopicPartition(topic.name, partition.partition): partition.leader is not None
         for topic in described.values()
