@@ -76,24 +76,29 @@ def add_scenario(command: ArgumentParser) -> None:
 
 def _report(options: Namespace) -> Report:
     """Refuses what doesn't go together, and a plan that isn't one."""
+    check_scope(options)
+    names_of(options, "groups")
+    plans_of(options)
+    if options.export and options.output != "table":
+        raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
+    return Report(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
+
+
+def check_scope(options: Namespace) -> None:
+    """Raise UsageMistake unless the partitions are named, in one way."""
     if options.from_file is None:
         if not options.all_topics and not options.topic:
             raise UsageMistake("name the partitions to reset: --all-topics or --topic")
     elif options.all_topics or options.topic:
         name = "--all-topics" if options.all_topics else "--topic"
         raise UsageMistake(f"argument {name}: not allowed with argument --from-file, which names the partitions")
-    names_of(options, "groups")
-    _read_plans(options)
-    if options.export and options.output != "table":
-        raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
-    return Report(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
     """New offsets of groups, committed with --execute. What is refused for one group doesn't keep the others."""
     options = asking.options
     selection, said = await selected(asking)
-    remarks = [*said.remarks, *passed_over(options.from_file, _read_plans(options), selection.group_ids)]
+    remarks = [*said.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
     asking.progress.say(f"planning {len(selection.group_ids)} groups")
     made, problems = await _made(asking.admin, options, selection.group_ids)
     plan = made.plan
@@ -145,7 +150,7 @@ async def _made(admin: Admin, options: Namespace, group_ids: Sequence[str]) -> t
         inactive,
         _topics(options),
         None if options.from_file is not None else scenario_of(options),
-        from_file=None if options.from_file is None else _read_plans(options),
+        from_file=plans_of(options),
         file_name="" if options.from_file is None else options.from_file.path,
         has_times=False,
     )
@@ -193,9 +198,10 @@ def _only_group(options: Namespace) -> str | None:
     return names.exact[0] if len(names.exact) == 1 and not names.patterns else None
 
 
-def _read_plans(options: Namespace) -> plan_csv.Plans:
+def plans_of(options: Namespace) -> plan_csv.Plans | None:
+    """The offsets of --from-file, None without it. Raises UsageMistake."""
     if options.from_file is None:
-        return {}
+        return None
     try:
         return plan_csv.read(options.from_file.text, _only_group(options))
     except plan_csv.BadPlan as problem:

@@ -12,13 +12,13 @@ from groupkeeper.cli import values
 from groupkeeper.cli.clusters import Asking, Cluster, Report, UsageMistake, add_cluster, cluster_of, run_report
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.plan_shapes import CHANGES
-from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, shown, topics_of
+from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.cli.reports import Page
 from groupkeeper.cli.typed import words_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.operations.plans.cloning import Source, make_clone
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Otherwise, Policies
+from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             Source(options.source, other, options.topic_prefix),
             options.target,
             topics_of(options) if options.topic else ALL_COMMITTED,
-            Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range)),
+            policies_of(options),
             time.time_ns() // 10**6,
             without_secrets(words_of(options)),
         )

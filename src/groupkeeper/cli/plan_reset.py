@@ -7,16 +7,24 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, passed_over, selected
-from groupkeeper.cli.groups_reset import add_scenario, scenario_of
+from groupkeeper.cli.groups_reset import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plan_shapes import CHANGES
-from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, counted, is_plain, shown, topics_of
+from groupkeeper.cli.plan_writing import (
+    add_policies,
+    add_saving,
+    add_scope,
+    counted,
+    is_plain,
+    policies_of,
+    shown,
+    topics_of,
+)
 from groupkeeper.cli.reports import Page
 from groupkeeper.cli.typed import words_of
-from groupkeeper.operations import plan_csv
-from groupkeeper.operations.plans.making import Otherwise, Policies, Request, make_reset
+from groupkeeper.operations.plans.making import Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
 
 if TYPE_CHECKING:
@@ -35,12 +43,7 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 def _report(options: Namespace) -> Report:
     """Refuses what doesn't go together, and a file that isn't one of offsets."""
-    if options.from_file is None:
-        if not options.all_topics and not options.topic:
-            raise UsageMistake("name the partitions to reset: --all-topics or --topic")
-    elif options.all_topics or options.topic:
-        name = "--all-topics" if options.all_topics else "--topic"
-        raise UsageMistake(f"argument {name}: not allowed with argument --from-file, which names the partitions")
+    check_scope(options)
     names_of(options, "groups")
     topics_of(options)
     plans_of(options)
@@ -58,7 +61,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         selection.group_ids,
         topics_of(options),
         scenario,
-        Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range)),
+        policies_of(options),
         plans,
         without_secrets(words_of(options)),
         time.time_ns() // 10**6,
@@ -68,18 +71,6 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
     for page in await shown(asking, made, None if has_notes else scenario):
         yield page
-
-
-def plans_of(options: Namespace) -> plan_csv.Plans | None:
-    """The offsets of --from-file, None without it. Raises UsageMistake."""
-    if options.from_file is None:
-        return None
-    names = names_of(options, "groups")
-    only = names.exact[0] if len(names.exact) == 1 and not names.patterns else None
-    try:
-        return plan_csv.read(options.from_file.text, only)
-    except plan_csv.BadPlan as problem:
-        raise UsageMistake(f"argument --from-file: {options.from_file.path}, {problem}") from None
 
 
 RESET = Command(

@@ -17,7 +17,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange
 from groupkeeper.operations.plans import document, official
-from groupkeeper.operations.plans.making import Made, Topics
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
@@ -64,6 +64,11 @@ def add_policies(command: ArgumentParser, no_record: str = "no record is from th
     )
 
 
+def policies_of(options: Namespace) -> Policies:
+    """What --if-no-record and --if-out-of-range say."""
+    return Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range))
+
+
 def add_saving(command: ArgumentParser) -> None:
     """What becomes of the plan."""
     command.add_argument("--save", metavar="FILE", help="write the plan to a file for groupkeeper apply; -: only that")
@@ -91,7 +96,7 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
     remarks = [*await _told_of_absent(asking, made), *made.remarks]
     plain = ""
     is_refused = any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in made.troubles)
-    if options.show_command:
+    if options.show_command and not is_refused:
         lines = official.commands(made.plan, connection_of(options), scenario)
         plain = "".join(f"{line}\n" for line in lines)
     if is_refused:
@@ -137,7 +142,7 @@ def counted(number: int, thing: str) -> str:
 def topics_of(options: Namespace) -> Topics:
     """Which partitions are meant. Raises UsageMistake."""
     if options.all_topics:
-        return Topics(matches=lambda place: True)
+        return ALL_COMMITTED
     names: list[str] = []
     partitions: list[TopicPartition] = []
     accepts: list[Callable[[TopicPartition], bool]] = []

@@ -14,10 +14,10 @@ from groupkeeper.client.admin.types import (
     Position,
     TopicPartition,
 )
-from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsMissing
+from groupkeeper.operations.errors import NoSuchTime, OutOfRange
 from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
 from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Topics, with_times
-from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts, Trouble
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
@@ -100,7 +100,7 @@ async def make_clone(
         else:
             remarks.append(f"{target} {to} is skipped: {fitted.why}")
     plans = (GroupPlan(target, changes, (), str(targets.state(target))),) if changes else ()
-    plan = Plan(cluster_id, plans, Kind.CLONE, made_ms, command, _facts(changes, logs))
+    plan = Plan(cluster_id, plans, Kind.CLONE, made_ms, command, logs.facts_of(tp.topic for tp in changes))
     timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
     remarks += (*(will_be_made(target) for target in targets.absent if changes), *targets.remarks([target]), *more)
     return Made(timed, tuple(troubles), tuple(remarks))
@@ -129,15 +129,9 @@ def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list
     for place in places:
         if place.topic in logs.topics.failed:
             troubles[place.topic] = logs.topics.failed[place.topic]
-        elif place in logs.failed:
-            is_missing = place not in logs.existing(place.topic)
-            troubles[place] = PartitionsMissing([place]) if is_missing else logs.failed[place]
+        elif (why := logs.why_not(place)) is not None:
+            troubles[place] = why
     return [Trouble(target, place, why) for place, why in troubles.items()]
-
-
-def _facts(places: Iterable[TopicPartition], logs: Logs) -> dict[str, TopicFacts]:
-    found = {name: logs.facts(name, is_whole=False) for name in dict.fromkeys(tp.topic for tp in places)}
-    return {name: facts for name, facts in found.items() if facts is not None}
 
 
 def _fitted(change: Change) -> Change:

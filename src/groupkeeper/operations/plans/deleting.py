@@ -31,7 +31,7 @@ async def make_deletion(
     What is named and has no committed offset is a trouble. Raises what keeps all of them from being looked at.
     """
     groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
-    troubles = [Trouble(group_id, None, why) for group_id, why in groups.failed.items()]
+    troubles = groups.troubles
     plans: list[GroupPlan] = []
     for group_id, committed in groups.committed.items():
         if group_id in groups.failed:
@@ -52,11 +52,7 @@ async def make_deletion(
         )
         for plan in plans
     ]
-    facts = {
-        name: found
-        for name in dict.fromkeys(tp.topic for tp in places)
-        if (found := logs.facts(name, is_whole=False)) is not None
-    }
+    facts = logs.facts_of(tp.topic for tp in places)
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.DELETE, made_ms, command, facts)
     timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms)

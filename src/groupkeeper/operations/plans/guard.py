@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.errors import GroupIsActive, PartitionsMissing, StalePlan, WrongCluster
+from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble, is_same
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, read_topics
@@ -108,10 +108,9 @@ def _unfit(place: TopicPartition, change: Change, logs: Logs) -> Failure | None:
     """Why the log cannot take the new offset; deleting an offset needs no log."""
     if change.after is None:
         return None
-    failure = logs.failed.get(place)
+    failure = logs.why_not(place)
     if failure is not None:
-        is_missing = place.topic in logs.topics.done and place not in logs.existing(place.topic)
-        return PartitionsMissing([place]) if is_missing else failure
+        return failure
     oldest, latest, offset = logs.oldest[place], logs.latest[place], change.after.offset
     if offset < oldest:
         return StalePlan(f"the log begins at {oldest} now, after the planned offset {offset}")

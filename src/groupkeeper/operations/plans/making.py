@@ -7,13 +7,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, Position, TopicPartition
+from groupkeeper.client.admin.types import ListedOffset, OffsetSpec, Position, TopicPartition
 from groupkeeper.operations.errors import (
     NoPlan,
     NoSuchTime,
     NothingCommitted,
     OutOfRange,
-    PartitionsMissing,
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, TopicFacts, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
@@ -105,7 +104,6 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     Whatever is wrong with one group or partition is a trouble beside the rest. Raises what keeps all of them.
     """
     groups = await look_at_groups(admin, request.group_ids, timeout_ms=timeout_ms)
-    troubles = [Trouble(group_id, None, why) for group_id, why in groups.failed.items()]
     committed_topics = {tp.topic for committed in groups.committed.values() for tp in committed}
     names = dict.fromkeys(request.topics.names) | dict.fromkeys(tp.topic for tp in request.topics.partitions)
     names |= dict.fromkeys(sorted(committed_topics))
@@ -117,13 +115,12 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
     logs = await look_at_ends(admin, partitions, described, timeout_ms=timeout_ms)
     found: Mapping[TopicPartition, ListedOffset] = {}
-    failed = dict(logs.failed)
     if isinstance(request.scenario, ToTime):
-        reachable = [tp for tp in partitions if tp not in failed]
+        reachable = [tp for tp in partitions if tp not in logs.failed]
         spec = OffsetSpec(max(0, request.scenario.timestamp_ms))
         batch = await listed(admin, reachable, spec, timeout_ms=timeout_ms)
-        found, failed = batch.done, failed | batch.failed
-    maker = _Maker(request, groups, logs, found, failed)
+        found, logs = batch.done, logs._replace(failed=logs.failed | batch.failed)
+    maker = _Maker(request, groups, logs, found)
     plans = [maker.plan(group_id, wanted) for group_id, wanted in by_group.items()]
     plans = [plan for plan in plans if plan.changes]
     topics = _topic_facts(request, logs, plans)
@@ -131,7 +128,7 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
     timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms) if request.has_times else (plan, [])
     remarks = [*maker.remarks, *groups.remarks(group.group_id for group in plans), *remarks]
-    return Made(timed, (*troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
+    return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
 
 
 async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> tuple[Plan, list[str]]:
@@ -202,13 +199,11 @@ class _Maker:
         groups: Groups,
         logs: Logs,
         found: Mapping[TopicPartition, ListedOffset],
-        failed: Mapping[TopicPartition, Failure],
     ) -> None:
         self._request = request
         self._groups = groups
         self._logs = logs
         self._found = found
-        self._failed = failed
         self._aim = "" if request.scenario is None else aim(request.scenario)
         self.troubles: list[Trouble] = []
         self.remarks: list[str] = []
@@ -243,10 +238,9 @@ class _Maker:
     ) -> list[TopicPartition]:
         usable = []
         for place in partitions:
-            failure = self._failed.get(place)
+            failure = self._logs.why_not(place)
             if failure is not None:
-                exists = place.topic in self._logs.topics.failed or place in self._logs.existing(place.topic)
-                self.troubles.append(Trouble(group_id, place, failure if exists else PartitionsMissing([place])))
+                self.troubles.append(Trouble(group_id, place, failure))
             elif isinstance(scenario, ShiftBy) and place not in committed:
                 self.troubles.append(Trouble(group_id, place, NothingCommitted(place)))
             else:

@@ -69,7 +69,7 @@ async def make_sweep(
     Of a group with members only topics that nobody in it reads are swept. Raises what keeps all from being looked at.
     """
     groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
-    troubles = [Trouble(group_id, None, why) for group_id, why in groups.failed.items()]
+    troubles = groups.troubles
     wanted = {key: chosen(topics, committed) for key, committed in groups.committed.items() if key not in groups.failed}
     places = dict.fromkeys(tp for some in wanted.values() for tp in some)
     described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)

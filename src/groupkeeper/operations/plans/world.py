@@ -23,8 +23,8 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.describe import unreachable
-from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers
-from groupkeeper.operations.plans.model import TopicFacts
+from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers, PartitionsMissing
+from groupkeeper.operations.plans.model import TopicFacts, Trouble
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
@@ -66,6 +66,11 @@ class Groups(NamedTuple):
             raise GroupIsActive(group_id, group.group_state, group.members)
 
     @property
+    def troubles(self) -> list[Trouble]:
+        """The groups that could not be looked at."""
+        return [Trouble(group_id, None, why) for group_id, why in self.failed.items()]
+
+    @property
     def absent(self) -> tuple[str, ...]:
         """The groups that don't exist."""
         return tuple(key for key in self.committed if key not in self.described and key not in self.failed)
@@ -95,6 +100,18 @@ class Logs(NamedTuple):
             return None
         topic_id = None if described.topic_id is None else described.topic_id.hex()
         return TopicFacts(topic_id, len(described.partitions) if is_whole else None)
+
+    def facts_of(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
+        """The facts of topics whose partitions are meant one by one."""
+        found = ((topic, self.facts(topic, is_whole=False)) for topic in dict.fromkeys(topics))
+        return {topic: facts for topic, facts in found if facts is not None}
+
+    def why_not(self, place: TopicPartition) -> Failure | None:
+        """Why the ends of a partition's log aren't known, None: they are."""
+        failure = self.failed.get(place)
+        if failure is None or place.topic not in self.topics.done or place in self.existing(place.topic):
+            return failure
+        return PartitionsMissing([place])
 
     def existing(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic, none when it cannot be described."""
