@@ -10,7 +10,6 @@ ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 SCENARIOS = ("to-datetime", "to-earliest", "to-latest")
 
 _SAME = (
-    "bootstrap-server",
     "command-config",
     "describe",
     "timeout",
@@ -32,6 +31,7 @@ TABLE = OptionTable(
     # The official tool's words, as they are also what it says when it is called without arguments.
     "This tool helps to list, describe, reset and delete share groups.",
     [
+        Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
         *(CONSUMER_GROUPS[name] for name in _SAME),
         Option(
             "group",
