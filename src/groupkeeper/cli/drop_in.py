@@ -81,7 +81,10 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     # The tool is done soon: looking for cycles among what it has would cost more time than they take memory.
     gc.disable()
     # What the terminal's encoding lacks becomes a question mark, as Java writes it.
-    return written(lambda: run(words), unencodable="replace")
+    status = written(lambda: run(words), unencodable="replace")
+    if arguments is None:
+        gc.freeze()  # at its end Python would look through all that there is once more
+    return status
 
 
 def show_help_or_version(table: OptionTable, options: Options) -> int | None:

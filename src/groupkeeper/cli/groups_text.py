@@ -103,7 +103,7 @@ def offsets(group: GroupOffsets, *, verbose: bool) -> str:
     if not count:
         return ""
     group_id = group.description.group_id
-    columns = widest(15, [group_id])
+    columns = max(15, width(group_id))
     numbers = (group.epochs, group.offsets, group.lags) if verbose else (group.offsets, group.lags)
     step = 1 + len(numbers)
     cells: list[object] = [cell(group_id, columns)] * (count * step)

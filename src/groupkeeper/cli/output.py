@@ -63,8 +63,12 @@ def complain_and_say(texts: Iterable[tuple[str, str]]) -> None:
         pairs.extend(texts)
     finally:
         complain("".join([complaint for complaint, _ in pairs]))
-        for _, text in pairs:
-            say(text)
+        for start in range(0, len(pairs), _AT_ONCE):
+            say("".join([text for _, text in pairs[start : start + _AT_ONCE]]))
+
+
+_AT_ONCE = 500
+"""Texts that are written together: fewer calls, and few of them are there twice."""
 
 
 def _are_one_place() -> bool:
