@@ -63,7 +63,7 @@ GROUPKEEPER = """\
 | 0 | everything asked for was done |
 | 1 | there are problems, each a line on standard error (or in JSON's `problems`); the rest was done and is shown |
 | 2 | wrong usage: an option or value that isn't known, a file that cannot be read. No broker was asked anything |
-| 130 | interrupted by Ctrl-C. What was done until then is shown |
+| 130 | interrupted by Ctrl-C. What was done until then is shown; JSON is closed, with the problem `INTERRUPTED` |
 
 A reader that has enough (`groupkeeper groups list | head`) is no failure. Notes and problems are lines on standard
 error, which say `note: ` or `error: `. After one second it is said there that no broker has let the client in yet,
