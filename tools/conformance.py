@@ -154,8 +154,9 @@ def own_tests(run: Run) -> None:
         return
     say("own tests: real clients, Apache's tools, kill -9, in full mode differential (pytest tests/conformance)")
     command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
-    # Every old version of Kafka, and random programs of requests, take minutes.
-    command += ["--ignore=tests/conformance/test_old_brokers.py"] if run.is_quick else ["tests/differential"]
+    # Every old version of Kafka, another client's own tests, and random programs of requests take minutes.
+    long = [f"--ignore=tests/conformance/test_{name}.py" for name in ("old_brokers", "franz_go")]
+    command += long if run.is_quick else ["tests/differential"]
     verdicts = pytest_verdicts(run, command, "own")
     if verdicts is None:
         return
