@@ -246,6 +246,7 @@ EMPTY = Stage(
         "--reset-offsets --group g --topic nothere --topic ord.* --to-latest --dry-run",
         "--reset-offsets --group g --topic ord.*:0 --topic nothere:0 --to-latest --dry-run",
         "--reset-offsets --group g --topic nothere:0 --topic ord.*:0 --to-latest --dry-run",
+        "--reset-offsets --group g --topic nothere --topic= --to-latest --dry-run",
         "--list --describe --group g",
         "--validate-regex ord(ers|.*)",
         "kafka-groups --list",

@@ -13,17 +13,19 @@ from groupkeeper.protocol.errors import InvalidTopicException, KafkaError
 async def describe_topics(
     admin: Admin, names: Iterable[str], *, timeout_ms: int | None = None
 ) -> Batch[str, TopicDescription]:
-    """The topics by name. When no broker answers at all, each of them has that failure.
+    """The topics by name, failures in the order of ``names``: of all of them when no broker answers at all.
 
     The empty name fails here: a request would take it for no name.
     """
-    wanted = list(dict.fromkeys(name for name in names if name))
+    asked = list(dict.fromkeys(names))
+    wanted = [name for name in asked if name]
     described: Batch[str, TopicDescription] = Batch()
     if wanted:
         try:
             described = await admin.describe_topics(wanted, timeout_ms=timeout_ms)
         except (KafkaError, ClientError) as failure:
             described.failed.update(dict.fromkeys(wanted, failure))
-    if "" in names:
-        described.failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
-    return described
+    failed = dict(described.failed)
+    if "" in asked:
+        failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
+    return Batch(described.done, {name: failed[name] for name in asked if name in failed})
