@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -52,30 +54,38 @@ def hash_of(group_id: str) -> int:
     return int(group_id[-5:]) % PARTITIONS
 
 
-def cpu_s() -> float:
-    """CPU seconds of this process and all its descendants that live."""
-    ticks: dict[int, tuple[int, int]] = {}
+class Usage(NamedTuple):
+    """CPU seconds, and resident memory in MB; pages that forked processes share count for each of them."""
+
+    cpu_s: float
+    memory_mb: float
+
+
+def usage() -> Usage:
+    """Of this process and all its descendants that live."""
+    seen: dict[int, tuple[int, int, int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            ticks[int(entry.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+            seen[int(entry.name)] = (int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]))
     family = {os.getpid()}
-    while more := {pid for pid, (parent, _) in ticks.items() if parent in family} - family:
+    while more := {pid for pid, (parent, *_) in seen.items() if parent in family} - family:
         family |= more
-    return sum(ticks[pid][1] for pid in family) / os.sysconf("SC_CLK_TCK")
+    ticks, pages = (sum(seen[pid][column] for pid in family) for column in (1, 2))
+    return Usage(ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
 
 
 def measure(what: str, commits: int, work: Callable[[], object]) -> float:
     """CPU seconds of the best of some rounds, the first one not counted: it warms up."""
     best = float("inf")
     for round_number in range(1 + int(os.environ.get("PIPELINE_ROUNDS", "4"))):
-        before = cpu_s()
+        before = usage().cpu_s
         work()
         if round_number:
-            best = min(best, cpu_s() - before)
+            best = min(best, usage().cpu_s - before)
     print(f"{what}: {best:.2f} s CPU, {commits / best / 1e6:.2f} M records/s per core", flush=True)
     return best
 
@@ -129,20 +139,28 @@ def _drain(frame: object) -> None:
     frame.write.format("noop").mode("overwrite").save()  # type: ignore[attr-defined]
 
 
-def main() -> None:
-    commits = int(os.environ.get("PIPELINE_COMMITS", "2000000"))
+@contextmanager
+def serving(commits: int) -> Iterator[tuple[str, dict[str, str]]]:
+    """A broker in a process of its own with so many commits: its address, and the environment for who reads them.
+
+    Readers are processes of their own too, so that the broker is not among the descendants whose CPU counts.
+    """
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
     with tempfile.TemporaryDirectory() as directory:
-        words = [sys.executable, __file__, "serve", str(commits), directory]
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+        words = [sys.executable, str(Path(__file__).resolve()), "serve", str(commits), directory]
         broker = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
         try:
             assert broker.stdout is not None
-            servers = broker.stdout.readline().strip()
-            # In a process of its own, so that the broker is not among the descendants whose CPU counts.
-            subprocess.run([sys.executable, __file__, "run", servers, str(commits)], check=True, env=environment)
+            yield broker.stdout.readline().strip(), environment
         finally:
             broker.terminate()
             broker.wait()
+
+
+def main() -> None:
+    commits = int(os.environ.get("PIPELINE_COMMITS", "2000000"))
+    with serving(commits) as (servers, environment):
+        subprocess.run([sys.executable, __file__, "run", servers, str(commits)], check=True, env=environment)
 
 
 if __name__ == "__main__":

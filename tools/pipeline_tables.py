@@ -25,9 +25,11 @@ RULES = """\
 **What is not in the log is not told.** After compaction a group's earliest record that is left doesn't say that the
 group was created or its members joined then. A rebalance of a classic group is seen when it is complete.
 
-**Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (seven days, counted
-from the commit, or from the time the group became empty), or its topic was being read; `expired` when it went
-within two checks (20 minutes) after it could expire; `unknown` otherwise.
+**Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (counted from the
+commit, or from the time the group became empty), or its topic was being read; `expired` when it went within two
+checks after it could expire; `unknown` otherwise. How long offsets are kept and how often they are checked is what
+the cluster's brokers say when the tombstone is read (offsets.retention.minutes, offsets.retention.check.interval.ms);
+of a cluster that does not tell, which is said, Kafka's seven days and 10 minutes are taken.
 
 **Lag in time** (`lag`) is the age of the first record at or after the committed offset: `exact` when that record
 was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.
@@ -54,7 +56,7 @@ while its lag was small is seen.
 
 **Stale**: `idle` after 30 days without members, or with records unread; a quiet topic whose group is there and has
 read everything is not. `topic_deleted` also when a topic of that name was made anew. `expiring` within a day, as
-the broker's rules have it.
+the broker's rules and its offsets.retention.minutes have it.
 """
 
 

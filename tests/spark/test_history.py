@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, seconds_of
 
+from groupkeeper.pipeline.retention import Retention, Retentions
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, OFFSETS_AS_OF, RATES, REWINDS
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
@@ -125,8 +127,8 @@ def test_a_group_that_migrates_is_neither_deleted_nor_left(spark: SparkSession) 
     ]  # fmt: skip
 
 
-def causes(spark: SparkSession, trace: Trace) -> list[str]:
-    found = with_causes(trace.commits(spark), trace.group_records(spark))
+def causes(spark: SparkSession, trace: Trace, retentions: Retentions = MappingProxyType({})) -> list[str]:
+    found = with_causes(trace.commits(spark), trace.group_records(spark), retentions)
     assert found.columns == COMMITS.names
     assert found.count() == len(trace.commit_rows)
     return [row.removed_by for row in found.where("is_tombstone").orderBy("log_offset").collect()]
@@ -146,6 +148,8 @@ def test_tombstones_of_groups_without_members(spark: SparkSession) -> None:
     trace.commit(0, 1, group_id="before its time", expire_time=at(2 * WEEK))
     trace.commit(WEEK + MINUTE, None, group_id="before its time")
     assert causes(spark, trace) == ["deleted", "expired", "unknown", "unknown", "expired", "deleted"]
+    an_hour = {"another": Retention(1), "c": Retention(HOUR * 1000, MINUTE * 1000)}
+    assert causes(spark, trace, an_hour) == ["expired", "unknown", "unknown", "unknown", "expired", "deleted"]
 
 
 def test_tombstones_of_groups_with_a_past(spark: SparkSession) -> None:

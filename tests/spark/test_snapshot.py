@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.spark.test_source import ask, commit, new_topic
 
+from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -54,13 +55,20 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
 def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:
-    """A batch that is damaged on one cluster's disk, and a cluster that is not there; a rerun goes on."""
+    """A batch that is damaged on one cluster's disk, a cluster that is not there, one that lets nobody in, and one that
+    has never had groups; a rerun goes on.
+    """
     tables, damaged = tmp_path / "tables", tmp_path / "damaged"
     properties = {"offsets.topic.num.partitions": "1", "default.api.timeout.ms": "1000"}
-    with BackgroundBroker(directory=damaged, properties={"offsets.topic.num.partitions": "1"}) as other:
+    with (
+        BackgroundBroker(directory=damaged, properties={"offsets.topic.num.partitions": "1"}) as other,
+        BackgroundBroker(authorizer=RuleAuthorizer()) as locked,
+        BackgroundBroker() as bare,
+    ):
         commit(other.bootstrap_servers, "g", {(new_topic(other.bootstrap_servers), 0): 5})
         commit(servers, "whole", {(new_topic(servers), 0): 6})
         addresses = {"whole": servers, "damaged": other.bootstrap_servers, "away": "127.0.0.1:1"}
+        addresses |= {"locked": locked.bootstrap_servers, "bare": bare.bootstrap_servers}
         shared = {"kafka.default.api.timeout.ms": properties["default.api.timeout.ms"]}
         options = {
             "clusters": json.dumps({name: {"kafka.bootstrap.servers": each} for name, each in addresses.items()}),
@@ -73,7 +81,9 @@ def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
             file.write(bytes([good[-3] ^ 0xFF]))
         summary = snapshot(spark, options, str(tables))
         messages = {problem.cluster: problem.message for problem in summary.problems}
-        assert sorted(messages, key=str) == ["away", "damaged"]
+        assert sorted(messages, key=str) == ["away", "bare", "damaged", "locked"]
+        assert messages["bare"] == "cluster bare: topic __consumer_offsets: it does not exist"
+        assert messages["locked"].startswith("cluster locked: topic __consumer_offsets: not authorized")
         assert messages["away"].startswith("cluster away: 127.0.0.1:1: connection refused")
         assert messages["damaged"].startswith("cluster damaged, partition __consumer_offsets-0, offset ")
         assert "corrupt batch" in messages["damaged"]
@@ -81,7 +91,7 @@ def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
         assert {name for name, _, _ in before} == {"whole"}
         log.write_bytes(good)
         summary = snapshot(spark, options, str(tables))
-        assert [problem.cluster for problem in summary.problems] == ["away"]
+        assert sorted(str(problem.cluster) for problem in summary.problems) == ["away", "bare", "locked"]
     assert [each for each in places(tables) if each[0] == "whole"] == before
     assert places(tables, "damaged")
     other_log = {"kafka.bootstrap.servers": servers, "cluster": "damaged"}

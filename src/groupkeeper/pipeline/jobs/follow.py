@@ -17,9 +17,11 @@ from groupkeeper.pipeline.jobs.ledger import ROOT
 from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
 from groupkeeper.pipeline.jobs.reading import readings, source_options
 from groupkeeper.pipeline.jobs.snapshot import make_tables
+from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Plan, plan
+from groupkeeper.pipeline.retention import Retention, ask_retentions
 from groupkeeper.pipeline.source import GroupkeeperSource
 
 __all__ = ["follow"]
@@ -67,7 +69,7 @@ def follow(
 
 def _refresh(output: Output, options: Mapping[str, str], following: _Following) -> None:
     problems = len(following.summary.problems)
-    make_tables(output, options, following.summary, following.watch)
+    make_tables(output, Given(options, following.retentions), following.summary, following.watch)
     del following.summary.problems[problems:]  # told; the next refresh tries again
 
 
@@ -78,6 +80,7 @@ class _Following:
         self.watch = watch
         self.summary = Summary({}, {}, [], [])
         self.appended = 0
+        self.retentions: dict[str, Retention] = {}
         self._output = output
         self._options = options
         self._interval_s = interval_s
@@ -120,6 +123,10 @@ class _Following:
             ranges = [each._replace(cluster=numbers[each.cluster]) for each in found.ranges]
         else:
             ranges = found.ranges
+        asked = ask_retentions(self._options, ranges)
+        self.retentions |= asked.by_cluster
+        for note in asked.notes:
+            self.watch.note(note)
         left, strange = readings(ranges, self._output.ledger.next_offsets)
         by_title = {self._options.clusters[number].title: number for number in numbers}
         for title, error in found.failed.items():
@@ -150,7 +157,7 @@ class _Following:
         )
 
     def _append(self, batch: DataFrame, number: int) -> None:
-        appended = append(self._output, batch)
+        appended = append(self._output, batch, self.retentions)
         for table, rows in appended.rows.items():
             self.summary.new_rows[table] = self.summary.new_rows.get(table, 0) + rows
             self.watch.table(table, rows, is_appended=True)

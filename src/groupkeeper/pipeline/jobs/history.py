@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.output import Output
+from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.history import commits, group_records, is_commit
 from groupkeeper.pipeline.transforms.tombstones import with_causes
@@ -33,7 +34,10 @@ class _Counts(NamedTuple):
 
 
 def append(
-    output: Output, decoded: DataFrame | Iterable[pa.RecordBatch], read_to: NextOffsets | None = None
+    output: Output,
+    decoded: DataFrame | Iterable[pa.RecordBatch],
+    retentions: Retentions,
+    read_to: NextOffsets | None = None,
 ) -> Appended:
     """Append what of tables.DECODED is not in the tables yet. All partitions were read up to `read_to`; None: as far as
     rows are there. Doing it twice, or with rows of several runs, changes nothing. Batches of Arrow have new rows only.
@@ -47,7 +51,7 @@ def append(
         counts, seen = _counted(staged)
         files: dict[str, list[str]] = {}
         if counts.commits or not output.ledger.files(COMMITS.name):
-            files[COMMITS.name] = output.stage(_commits(output, staged, known, counts), COMMITS)[1]
+            files[COMMITS.name] = output.stage(_commits(output, staged, known, counts, retentions), COMMITS)[1]
         if counts.others or not output.ledger.files(GROUP_RECORDS.name):
             files[GROUP_RECORDS.name] = output.stage(group_records(staged), GROUP_RECORDS)[1]
         reached = seen if read_to is None else read_to
@@ -56,7 +60,9 @@ def append(
     return Appended({COMMITS.name: counts.commits, GROUP_RECORDS.name: counts.others}, counts.problems)
 
 
-def _commits(output: Output, staged: DataFrame, known: NextOffsets, counts: _Counts) -> DataFrame:
+def _commits(
+    output: Output, staged: DataFrame, known: NextOffsets, counts: _Counts, retentions: Retentions
+) -> DataFrame:
     """The new commits; why offsets went is told from what had been before."""
     new = commits(staged)
     if not counts.tombstones:
@@ -65,7 +71,7 @@ def _commits(output: Output, staged: DataFrame, known: NextOffsets, counts: _Cou
     past = output.read(COMMITS).join(groups, ["cluster", "group_id"], "left_semi").select(*COMMITS.names)
     records = output.read(GROUP_RECORDS).join(groups, ["cluster", "group_id"], "left_semi")
     records = records.select(*GROUP_RECORDS.names).unionByName(group_records(staged))
-    return with_causes(past.unionByName(new), records).where(_is_new(known)).select(*COMMITS.names)
+    return with_causes(past.unionByName(new), records, retentions).where(_is_new(known)).select(*COMMITS.names)
 
 
 def _is_new(known: NextOffsets) -> Column:

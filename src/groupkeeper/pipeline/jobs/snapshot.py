@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -17,10 +18,11 @@ from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
-from groupkeeper.pipeline.jobs.steps import STEPS, Step
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import RECORDS_WORTH_A_TASK, Plan, plan
+from groupkeeper.pipeline.retention import Retentions, ask_retentions
 from groupkeeper.pipeline.source import GroupkeeperSource, read_ranges
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 
@@ -28,11 +30,9 @@ __all__ = ["STEPS", "Made", "Step", "make_tables", "snapshot", "update_history"]
 
 
 class Made(Mapping[str, DataFrame]):
-    """Tables by their names; one that is not done yet is waited for. `options` are the source's."""
+    """Tables by their names; one that is not done yet is waited for."""
 
-    def __init__(self, output: Output, options: Mapping[str, str]) -> None:
-        self.spark = output.spark
-        self.options = options
+    def __init__(self, output: Output) -> None:
         self._output = output
         self._history = {table.name: output.read(table) for table in (COMMITS, GROUP_RECORDS)}
         self._written: dict[str, tuple[Table, Future[int]]] = {}
@@ -72,31 +72,40 @@ def snapshot(
     watch = watch or Watch()
     with open_output(spark, directory, is_remote=is_remote) as output:
         summary = Summary({}, {}, [], [])
-        update_history(output, options, summary, watch, found)
-        make_tables(output, options, summary, watch)
+        retentions = update_history(output, options, summary, watch, found)
+        make_tables(output, Given(options, retentions), summary, watch)
         return summary
 
 
 def update_history(
     output: Output, options: Mapping[str, str], summary: Summary, watch: Watch, found: Plan | None = None
-) -> None:
-    """Append what the clusters have and the tables have not; `found` as for `snapshot`."""
+) -> Retentions:
+    """Append what the clusters have and the tables have not; `found` as for `snapshot`. The result is how long they
+    keep offsets.
+    """
     parsed = parse_options({**options, "rows": "decoded"})
     found = found or asyncio.run(plan(parsed))
     left, strange = readings(found.ranges, output.ledger.next_offsets)
     for name, error in [*found.failed.items(), *strange.items()]:
         _tell_problem(Problem(name, str(error)), summary, watch)
-    _tell_notes([note for each in left for note in each.notes], summary, watch)
+    asked = ask_retentions(parsed, found.ranges)
+    _tell_notes([*asked.notes, *(note for each in left for note in each.notes)], summary, watch)
     watch.reading(sum(each.size for each in left))
-    _read(output, parsed, left, summary, watch)
+    _read(output, _Asked(parsed, asked.by_cluster), left, summary, watch)
+    return asked.by_cluster
 
 
-def _read(output: Output, options: Options, left: list[Reading], summary: Summary, watch: Watch) -> None:
+class _Asked(NamedTuple):
+    options: Options
+    retentions: Retentions
+
+
+def _read(output: Output, asked: _Asked, left: list[Reading], summary: Summary, watch: Watch) -> None:
     """All clusters at once; one by one when that fails."""
     if not left:
         return
     try:
-        _append(output, options, left, summary, watch)
+        _append(output, asked, left, summary, watch)
     except (PySparkException, SourceError) as error:
         if (cause := cause_of(error)) is None:
             raise
@@ -104,21 +113,21 @@ def _read(output: Output, options: Options, left: list[Reading], summary: Summar
             _tell_problem(Problem(left[0].name, cause), summary, watch)
         else:
             for each in left:
-                _read(output, options, [each], summary, watch)
+                _read(output, asked, [each], summary, watch)
 
 
-def _append(output: Output, options: Options, left: list[Reading], summary: Summary, watch: Watch) -> None:
+def _append(output: Output, asked: _Asked, left: list[Reading], summary: Summary, watch: Watch) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Iterator[pa.RecordBatch]
     if output.is_here and sum(each.size for each in left) < RECORDS_WORTH_A_TASK:
         # Done before a worker of Spark's would have started.
-        decoded = read_ranges([one for each in left for one in each.ranges if one.size], options)
+        decoded = read_ranges([one for each in left for one in each.ranges if one.size], asked.options)
     else:
         output.spark.dataSource.register(GroupkeeperSource)
-        decoded = output.spark.read.format("groupkeeper").options(**source_options(options, left)).load()
+        decoded = output.spark.read.format("groupkeeper").options(**source_options(asked.options, left)).load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
-    appended = append(output, decoded, read_to)
+    appended = append(output, decoded, asked.retentions, read_to)
     for table, rows in appended.rows.items():
         summary.new_rows[table] = summary.new_rows.get(table, 0) + rows
     if appended.problems:
@@ -126,17 +135,17 @@ def _append(output: Output, options: Options, left: list[Reading], summary: Summ
         _tell_notes([text], summary, watch)
 
 
-def make_tables(output: Output, options: Mapping[str, str], summary: Summary, watch: Watch) -> None:
+def make_tables(output: Output, given: Given, summary: Summary, watch: Watch) -> None:
     """Every step's table anew, side by side; one that fails keeps those that need it as they were."""
     watch.making(len(STEPS))
     for table in (COMMITS, GROUP_RECORDS):
         watch.table(table.name, summary.new_rows.setdefault(table.name, 0), is_appended=True)
-    made = Made(output, options)
+    made = Made(output)
     done: list[tuple[Table, Future[int]]] = []
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
     try:
         for step in STEPS:
-            rows = pool.submit(_made, output, step, made, watch)
+            rows = pool.submit(_made, output, step, made, given, watch)
             made.add(step.table, rows)
             done.append((step.table, rows))
         pool.shutdown()
@@ -149,8 +158,8 @@ def make_tables(output: Output, options: Mapping[str, str], summary: Summary, wa
             _tell_problem(Problem(None, f"table {table.name}: {_said(error)}"), summary, watch)
 
 
-def _made(output: Output, step: Step, made: Made, watch: Watch) -> int:
-    rows = output.replace(step.make(made, made.options), step.table)
+def _made(output: Output, step: Step, made: Made, given: Given, watch: Watch) -> int:
+    rows = output.replace(step.make(made, given), step.table)
     watch.table(step.table.name, rows)
     return rows
 

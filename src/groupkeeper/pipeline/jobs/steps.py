@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.jobs.log_offsets import log_offsets
+from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import (
     CURRENT_OFFSETS,
     GROUP_EVENTS,
@@ -32,38 +33,45 @@ from groupkeeper.pipeline.transforms.rewinds import rewinds
 from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
 from groupkeeper.pipeline.transforms.status import status
 
-__all__ = ["STEPS", "Step"]
+__all__ = ["STEPS", "Given", "Step"]
 
 Tables = Mapping[str, DataFrame]
 
 
+class Given(NamedTuple):
+    """What is known beside the tables: the source's options, and how long the clusters keep offsets."""
+
+    options: Mapping[str, str]
+    retentions: Retentions
+
+
 class Step(NamedTuple):
-    """A table and how it is made of the history, and of the tables of steps before it; the options are the source's."""
+    """A table and how it is made of the history, and of the tables of steps before it."""
 
     table: Table
-    make: Callable[[Tables, Mapping[str, str]], DataFrame]
+    make: Callable[[Tables, Given], DataFrame]
 
 
 STEPS = (
     Step(CURRENT_OFFSETS, lambda made, _: current_offsets(made["commits"])),
     Step(GROUP_EVENTS, lambda made, _: group_events(made["group_records"])),
-    Step(LOG_OFFSETS, lambda made, options: log_offsets(made["current_offsets"], options)),
+    Step(LOG_OFFSETS, lambda made, given: log_offsets(made["current_offsets"], given.options)),
     Step(MEMBERS, lambda made, _: members(made["group_records"])),
     Step(GROUPS, lambda made, _: groups(made["group_records"], made["group_events"], made["current_offsets"])),
     Step(RATES, lambda made, _: rates(made["commits"], made["group_events"])),
     Step(LAG, lambda made, _: lag(made["current_offsets"], made["log_offsets"], made["commits"])),
     Step(REWINDS, lambda made, _: rewinds(made["commits"], made["group_events"], made["log_offsets"])),
-    Step(STALE, lambda made, _: _stale(made)),
+    Step(STALE, lambda made, given: _stale(made, given.retentions)),
     Step(STATUS, lambda made, _: status(made["commits"], made["lag"], made["rewinds"], made["groups"])),
 )
 """In an order in which each has what it needs; a new table is a line here."""
 
 
-def _stale(made: Tables) -> DataFrame:
+def _stale(made: Tables, retentions: Retentions) -> DataFrame:
     return stale(
         made["current_offsets"],
         made["log_offsets"],
         made["group_records"],
         made["groups"],
-        StaleLimits(time.time_ns() // 1_000_000),
+        StaleLimits(time.time_ns() // 1_000_000, retentions=retentions),
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
 from groupkeeper.pipeline.transforms.latest import latest_records
 from groupkeeper.pipeline.transforms.times import after, ms_between, time_of
-from groupkeeper.pipeline.transforms.tombstones import RETENTION_MS
+from groupkeeper.pipeline.transforms.tombstones import by_cluster
 
 __all__ = ["StaleLimits", "stale"]
 
@@ -19,14 +21,12 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class StaleLimits(NamedTuple):
-    """`now_ms`: the time of the answer. `retention_ms`: offsets.retention.minutes of the brokers. Offsets that expire
-    within `expiring_ms` are told.
-    """
+    """`now_ms`: the time of the answer. Offsets that expire within `expiring_ms` are told."""
 
     now_ms: int
     idle_days: float = 30
-    retention_ms: int = RETENTION_MS
     expiring_ms: int = _DAY_MS
+    retentions: Retentions = MappingProxyType({})
 
 
 def stale(
@@ -98,8 +98,9 @@ def _offsets(
     is_read = F.coalesce(F.array_contains("topics", F.col("topic")), F.lit(False))
     by_emptiness = is_classic & (F.col("members") == 0) & (F.col("protocol_type") != "")
     base = F.when(by_emptiness, F.coalesce("state_time", "commit_time")).otherwise(F.col("commit_time"))
+    retention_ms = by_cluster(limits.retentions, lambda own: own.retention_ms)
     may_expire = is_simple | (is_known & ~is_read)
-    expires = F.when(may_expire, F.coalesce("expire_time", after(base, limits.retention_ms)))
+    expires = F.when(may_expire, F.coalesce("expire_time", after(base, retention_ms)))
     kept = [name for name in CURRENT_OFFSETS.names if name != "expire_time"]
     return joined.select(
         *kept, "topic_id_now", "log_start_offset", "log_end_offset", "is_deleted",

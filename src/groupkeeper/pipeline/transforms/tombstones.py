@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import MappingProxyType
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.retention import DEFAULT, Retention, Retentions
 from groupkeeper.pipeline.tables import COMMITS
 from groupkeeper.pipeline.transforms.times import after, time_of
 
-__all__ = ["CHECK_INTERVAL_MS", "RETENTION_MS", "with_causes"]
-
-RETENTION_MS = 7 * 24 * 3600 * 1000
-"""Kafka's default of offsets.retention.minutes."""
-
-CHECK_INTERVAL_MS = 10 * 60 * 1000
-"""Kafka's default of offsets.retention.check.interval.ms."""
+__all__ = ["by_cluster", "with_causes"]
 
 _SLACK_MS = 60_000
 _GROUP = ("cluster", "group_id")
 
 
+def by_cluster(retentions: Retentions, of: Callable[[Retention], int]) -> Column:
+    """A number of the settings of a row's cluster."""
+    default = F.lit(of(DEFAULT))
+    if not retentions:
+        return default
+    pairs = [F.lit(each) for name, own in sorted(retentions.items()) for each in (name, of(own))]
+    return F.coalesce(F.create_map(*pairs)[F.col("cluster")], default)
+
+
 def with_causes(
-    commits: DataFrame,
-    group_records: DataFrame,
-    *,
-    retention_ms: int = RETENTION_MS,
-    check_interval_ms: int = CHECK_INTERVAL_MS,
+    commits: DataFrame, group_records: DataFrame, retentions: Retentions = MappingProxyType({})
 ) -> DataFrame:
-    """tables.COMMITS with `removed_by` of its tombstones; both settings are the brokers'.
+    """tables.COMMITS with `removed_by` of its tombstones.
 
     An offset can't have expired before its time: it was deleted. When it went within two checks after it could
     expire (GO-71: its age, or that of the group's emptiness, is reached, and the group has changed for the last time),
@@ -40,7 +43,7 @@ def with_causes(
         timeline.withColumn("roster", F.last("roster", ignorenulls=True).over(before))
         .withColumn("changed", F.last("changed", ignorenulls=True).over(before))
         .where("is_tombstone")
-        .withColumn("removed_by", _cause(retention_ms, 2 * check_interval_ms + _SLACK_MS))
+        .withColumn("removed_by", _cause(retentions))
     )
     return commits.where("NOT is_tombstone").select(*COMMITS.names).unionByName(judged.select(*COMMITS.names))
 
@@ -72,7 +75,9 @@ def _changes(group_records: DataFrame) -> DataFrame:
     )
 
 
-def _cause(retention_ms: int, patience_ms: int) -> Column:
+def _cause(retentions: Retentions) -> Column:
+    retention_ms = by_cluster(retentions, lambda own: own.retention_ms)
+    patience_ms = by_cluster(retentions, lambda own: 2 * own.check_interval_ms + _SLACK_MS)
     is_empty = F.col("roster.is_empty") & F.col("roster.has_protocol")
     base = F.when(is_empty, F.coalesce("roster.since", "last.commit_time")).otherwise(F.col("last.commit_time"))
     due = F.coalesce(F.col("last.expire_time"), after(base, retention_ms))
