@@ -12,6 +12,7 @@ from groupkeeper.pipeline.decode.views import Bools, Ints
 
 __all__ = ["are_valid", "binaries", "of_numbers", "texts", "uuids"]
 
+_UUID_SIZE = 16
 _MAX_BUFFER = 2**31 - 1
 
 
@@ -41,17 +42,20 @@ def are_valid(data: bytes, at: Ints, size: Ints) -> Bools:
 
 def uuids(data: bytes, at: Ints) -> pa.StringArray:
     """Ids of 16 bytes at positions as Kafka prints them; null where the position is −1, and for the id of all zeros."""
-    distinct: dict[bytes, str | None] = {bytes(16): None}
-    found: list[str | None] = []
-    for start in at.tolist():
-        if start < 0:
-            found.append(None)
-            continue
-        octets = data[start : start + 16]
-        if octets not in distinct:
-            distinct[octets] = base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
-        found.append(distinct[octets])
-    return pa.array(found, pa.string())
+    is_there = at >= 0
+    if not is_there.any():
+        return pa.nulls(len(at), pa.string())
+    octets = np.frombuffer(data, np.uint8)[at[is_there][:, None] + np.arange(_UUID_SIZE)]
+    buffers = [None, pa.py_buffer(octets.tobytes())]
+    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_UUID_SIZE), len(octets), buffers).dictionary_encode()
+    shown = pa.array([_shown(each) for each in ids.dictionary.to_pylist()], pa.string())
+    places = np.zeros(len(at), np.int32)
+    places[is_there] = ids.indices.to_numpy()
+    return shown.take(pa.array(places, mask=~is_there))
+
+
+def _shown(octets: bytes) -> str | None:
+    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode() if any(octets) else None
 
 
 def of_numbers(values: npt.NDArray[np.generic], kind: pa.DataType, is_null: Bools | None = None) -> pa.Array:

@@ -23,11 +23,13 @@ _MAX_VARINT_BYTES = 10
 
 
 def choose(columns: C, rows: Bools | Ints) -> C:
-    """A dataclass of arrays with some of their elements only; other fields stay as they are."""
+    """A dataclass of arrays with some of their elements only; other fields stay as they are. Row numbers ascend."""
     chosen: dict[str, Any] = {}
     for field in dataclasses.fields(columns):
         column = getattr(columns, field.name)
         if isinstance(column, np.ndarray):
+            if rows.all() if rows.dtype == np.bool_ else len(rows) == len(column):
+                return columns
             chosen[field.name] = column[rows]
     return dataclasses.replace(columns, **chosen)
 
