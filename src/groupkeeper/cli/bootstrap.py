@@ -15,6 +15,11 @@ from groupkeeper.client.errors import ClientError
 ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 """A bootstrap server: host and port."""
 
+
+class BadProperties(UsageProblem):
+    """The file of properties has an escape that is none: to most tools a mistake of usage."""
+
+
 NO_CLIENT = "Failed to create new KafkaAdminClient"
 
 
@@ -63,7 +68,7 @@ def _read(path: str) -> dict[str, str]:
     except OSError as problem:
         raise PropertiesUnreadable("java.io.IOException", str(problem.strerror)) from None
     except BadEscape as problem:
-        raise UsageProblem(str(problem)) from None
+        raise BadProperties(str(problem)) from None
 
 
 def _checked(properties: Mapping[str, str]) -> dict[str, str]:

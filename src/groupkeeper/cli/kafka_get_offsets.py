@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli import java
-from groupkeeper.cli.bootstrap import ADDRESS, open_admin
+from groupkeeper.cli.bootstrap import ADDRESS, BadProperties, open_admin
 from groupkeeper.cli.drop_in import (
     ExecutionFailure,
     PropertiesUnreadable,
@@ -102,14 +102,14 @@ def run(arguments: Sequence[str]) -> int:
             return status
         check_servers(options)
         asyncio.run(_show(options))
-    except UsageProblem as problem:
-        return refuse_usage(TABLE, str(problem))
     except PropertiesUnreadable as problem:
         complain(f"Error occurred: {problem.reason}\n")
         return 1
-    except (OptionProblem, ExecutionFailure, Refused) as problem:
+    except (OptionProblem, ExecutionFailure, Refused, BadProperties) as problem:
         complain(f"Error occurred: {problem}\n")
         return 1
+    except UsageProblem as problem:
+        return refuse_usage(TABLE, str(problem))
     except (KafkaError, ClientError) as problem:
         complain(f"Error occurred: {java.described(problem)}\n")
         return 1

@@ -1,8 +1,10 @@
 """Which partitions and which offset kafka-get-offsets is asked for."""
 
+from pathlib import Path
+
 import pytest
 
-from groupkeeper.cli.kafka_get_offsets import TABLE, Refused, check_servers, offset_spec, rules_of
+from groupkeeper.cli.kafka_get_offsets import TABLE, Refused, check_servers, offset_spec, rules_of, run
 from groupkeeper.cli.options import UsageProblem
 from groupkeeper.client.admin.types import OffsetSpec
 
@@ -92,3 +94,12 @@ def test_servers(text: str) -> None:
 def test_not_servers(text: str) -> None:
     with pytest.raises(UsageProblem, match=r"^Please provide valid host:port like host1:9091,host2:9092\n$"):
         check_servers(TABLE.parse(["--bootstrap-server", text]))
+
+
+def test_a_bad_escape_in_the_properties_is_no_mistake_of_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text("client.id=\\u00zz\n")
+    assert run(["--bootstrap-server", "127.0.0.1:1", "--command-config", str(properties)]) == 1
+    assert capsys.readouterr().err == "Error occurred: Malformed \\uxxxx encoding.\n"
