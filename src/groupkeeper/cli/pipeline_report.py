@@ -196,9 +196,7 @@ def _table(title: str, heads: list[str], rows: list[list[str]], is_coloured: boo
     left = f", the first {len(rows)} of {total:,}" if total > len(rows) else ""
     columns = list(zip(heads, *rows, strict=True))
     sizes = [min(_WIDEST, max(map(width, column))) for column in columns]
-    to_right = [
-        all(each[:1].isdigit() or each[:1] in "—-" or each == "under 1 s" for each in column[1:]) for column in columns
-    ]
+    to_right = [all(map(_is_amount, column[1:])) for column in columns]
     lines = ["", _painted(title, BOLD if is_coloured else "") + left]
     for row in [heads, *rows]:
         cells: list[str] = []

@@ -16,7 +16,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "pack", "plan", "plan_cluster", "plan_or_raise", "share"]
+__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "pack", "plan", "plan_or_raise", "share"]
 
 
 class Sized(Protocol):
@@ -65,7 +65,7 @@ class Plan(NamedTuple):
 
 async def plan(options: Options) -> Plan:
     """Ask all clusters at the same time."""
-    asked = [plan_cluster(options, number) for number in range(len(options.clusters))]
+    asked = [_plan_cluster(options, number) for number in range(len(options.clusters))]
     found = await asyncio.gather(*asked, return_exceptions=True)
     ranges: list[Range] = []
     failed: dict[str, SourceError] = {}
@@ -87,7 +87,7 @@ async def plan_or_raise(options: Options) -> list[Range]:
     return found.ranges
 
 
-async def plan_cluster(options: Options, number: int) -> list[Range]:
+async def _plan_cluster(options: Options, number: int) -> list[Range]:
     """The ranges of one cluster. Raises SourceError."""
     cluster = options.clusters[number]
     try:
