@@ -80,7 +80,7 @@ def write(found: dict[str, dict[int, Cost]]) -> None:
     (DOCS / "growth.svg").write_text(
         _plot.side_by_side(
             "groups",
-            _plot.Panel("CPU time in seconds", (0.1, 10.0), time),
+            _plot.Panel("CPU time in seconds", (0.05, 10.0), time),
             _plot.Panel("most memory in MB", (10.0, 1000.0), memory),
         ),
         encoding="utf-8",
