@@ -215,12 +215,12 @@ class OffsetsModel(RuleBasedStateMachine):
             if not self.held(group):
                 self._forget(group)
 
-    @rule(compacts=st.booleans(), from_share=st.integers(0, 3), keeps_tombstones=st.booleans())
-    def restart(self, compacts: bool, from_share: int, keeps_tombstones: bool) -> None:  # GR-03, GR-06
+    @rule(compacts=st.booleans(), stop_share=st.integers(1, 4), keeps_tombstones=st.booleans())
+    def restart(self, compacts: bool, stop_share: int, keeps_tombstones: bool) -> None:  # GR-03, GR-06
         if compacts:
             self.was_compacted = True
             log = self.shell.log
-            log.compact(from_offset=log.end_offset * from_share // 4, keep_tombstones=keeps_tombstones)
+            log.compact(stop_offset=log.end_offset * stop_share // 4, keep_tombstones=keeps_tombstones)
         self.shell.load()
         self.next_pass_ms = self.shell.now_ms + PASS_MS
 

@@ -63,7 +63,7 @@ def test_compacted_logs_say_the_same(seed: int, length: float, bounds: list[floa
     before = answers(log)
     count = len(log.entries)
     log.compact(
-        from_offset=int(bounds[0] * log.end_offset),
+        stop_offset=int(bounds[0] * log.end_offset),
         to_offset=int(bounds[1] * log.end_offset),
         keep_tombstones=keeps_tombstones,
     )
