@@ -94,7 +94,7 @@ BUGS = (
     Bug(
         "members of an old generation may commit",
         "offsets",
-        "    check_generation(group.roster, generation)\n",
+        "    check_generation(roster, generation)\n",
         "",
         ("Agreement",),
         (("slow", 0.5), ("client_count", 8), ("group_count", 1)),
@@ -219,8 +219,8 @@ BUGS = (
     Bug(
         "metadata is lost",
         "offset_store",
-        "metadata=value.metadata,",
-        'metadata="",',
+        "            value.metadata,\n",
+        '            "",\n',
         ("Offsets",),
     ),
     Bug(

@@ -31,6 +31,9 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
     """No partition is with two members at once. A member has what it was told to have until it says that it has it no
     more, or is no member any more; whether it may be removed is `Removal`'s to judge. A member is told only partitions
     of topics that it subscribes to.
+
+    An answer to a heartbeat without an assignment means that what was told last holds: a member that has yet to take
+    some of it up, and says so, may do it any time. What it says counts once the coordinator has taken it.
     """
 
     def __init__(self, facts: ConsumerFacts) -> None:
@@ -43,11 +46,7 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
 
     def on_request(self, call: Call) -> None:
         request = call.request
-        if isinstance(request, ConsumerGroupHeartbeatRequest) and request.topic_partitions is not None:
-            if call.client_id != "operator":
-                reported = {(topic.topic_id, one) for topic in request.topic_partitions for one in topic.partitions}
-                self._keep(request.group_id, request.member_id, reported)
-        elif isinstance(request, JoinGroupRequest) and request.protocols:
+        if isinstance(request, JoinGroupRequest) and request.protocols:
             owned = decode_subscription(request.protocols[0].metadata).owned_partitions
             self._keep(request.group_id, request.member_id, self._places((one.topic, one.partitions) for one in owned))
 
@@ -71,13 +70,8 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
         request = call.request
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             assert isinstance(response, ConsumerGroupHeartbeatResponse)
-            if response.error_code == NONE and response.member_epoch < 0:
-                self._keep(request.group_id, request.member_id, set())
-            elif response.error_code == NONE and response.assignment is None:
-                self._note_release(request.group_id, response.member_id or "")
-            elif response.error_code == NONE and response.assignment is not None:
-                told = {(t.topic_id, one) for t in response.assignment.topic_partitions for one in t.partitions}
-                self._hand_out(request.group_id, response.member_id or "", told)
+            if response.error_code == NONE:
+                self._heard(request, response)
         elif isinstance(response, JoinGroupResponse) and response.error_code == NONE:
             assert isinstance(request, JoinGroupRequest)
             self._note_release(request.group_id, response.member_id)
@@ -88,21 +82,41 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
                 places = self._places((one.topic, one.partitions) for one in assigned)
                 self._hand_out(request.group_id, request.member_id, places)
 
+    def _heard(self, request: ConsumerGroupHeartbeatRequest, response: ConsumerGroupHeartbeatResponse) -> None:
+        """The coordinator has taken a heartbeat."""
+        group_id, member_id = request.group_id, response.member_id or ""
+        if response.member_epoch < 0:
+            self._keep(group_id, request.member_id, set())
+            return
+        if request.topic_partitions is not None:
+            reported = {(topic.topic_id, one) for topic in request.topic_partitions for one in topic.partitions}
+            self._keep(group_id, member_id, reported)
+        if response.assignment is None:
+            self._note_release(group_id, member_id)
+            self._take(group_id, member_id, self._told.get((group_id, member_id), set()))
+        else:
+            told = {(topic.topic_id, one) for topic in response.assignment.topic_partitions for one in topic.partitions}
+            self._hand_out(group_id, member_id, told)
+
     def _hand_out(self, group_id: str, member_id: str, told: set[Place]) -> None:
+        self._check_subscription(group_id, member_id, told)
+        held = self.held.get(group_id, {}).get(member_id, set())
+        self._told[group_id, member_id] = told
+        if not held <= told:
+            self.must_give_back_since.setdefault((group_id, member_id), self.facts.now_ms)
+            self.asked_ms[group_id, member_id] = self.facts.now_ms
+        self._note_release(group_id, member_id)
+        self._take(group_id, member_id, told)
+
+    def _take(self, group_id: str, member_id: str, told: set[Place]) -> None:
+        """From now on the member may work on what it is told."""
         group = self.held.setdefault(group_id, {})
         members = self._members(group_id)
         for other, held in group.items():
             if other != member_id and other in members and held & told:
                 names = sorted(self._named(held & told))
                 self.fail(group_id, f"{names} are with {other}, and {member_id} is told to have them")
-        self._check_subscription(group_id, member_id, told)
-        held = group.setdefault(member_id, set())
-        self._told[group_id, member_id] = told
-        if not held <= told:
-            self.must_give_back_since.setdefault((group_id, member_id), self.facts.now_ms)
-            self.asked_ms[group_id, member_id] = self.facts.now_ms
-        self._note_release(group_id, member_id)
-        held |= told
+        group.setdefault(member_id, set()).update(told)
 
     def _members(self, group_id: str) -> Iterable[str]:
         if group_id in self.facts.is_consumer:
@@ -131,8 +145,8 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
         if isinstance(key, ConsumerGroupMemberMetadataKey) and not isinstance(record, Entry):
             # Whoever comes back under this id comes with nothing.
             self.held.get(key.group_id, {}).pop(key.member_id, None)
-            for times in (self.must_give_back_since, self.asked_ms):
-                times.pop((key.group_id, key.member_id), None)
+            for by_member in (self.must_give_back_since, self.asked_ms, self._told):
+                by_member.pop((key.group_id, key.member_id), None)
         elif isinstance(key, GroupMetadataKey) and isinstance(record, Entry):
             # A generation of the classic protocol: its leader hands out everything anew.
             self.held.pop(key.group, None)

@@ -94,8 +94,8 @@ CONSUMER_BUGS = (
     Bug(
         "nobody gets what a member leaves behind",
         "consumer_step",
-        "        self.drop_unused_regexes()\n        self.bump()\n",
-        "        self.drop_unused_regexes()\n",
+        " for regex in unused))\n        self.bump()\n",
+        " for regex in unused))\n",
         ("Liveness",),
     ),
     Bug(
