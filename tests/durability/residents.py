@@ -32,6 +32,8 @@ from groupkeeper.protocol.primitives import RootMessage
 
 PASSING = {CoordinatorLoadInProgress.code, CoordinatorNotAvailable.code, NotCoordinator.code}
 SESSION_MS = 120_000
+STILL_SESSION_MS = 1_200_000
+"""Nothing is heard from the still members while the last loops end, which takes minutes on a busy machine."""
 
 
 class Lost(Exception):
@@ -70,7 +72,7 @@ class Still:
     def __init__(self, servers: str, topic: str) -> None:
         self._caller = Caller(servers)
         self._topic = topic
-        self._generation, self._member_id = join(self._caller, "still-classic", "")
+        self._generation, self._member_id = join(self._caller, "still-classic", "", STILL_SESSION_MS)
         sync(self._caller, "still-classic", self._generation, self._member_id)
         self._epochs = {"consumer": 0, "share": 0}
         self._ids = {
@@ -140,13 +142,13 @@ def answered(caller: Caller, request: RootMessage, version: int) -> RootMessage:
     return answer
 
 
-def join(caller: Caller, group_id: str, member_id: str) -> tuple[int, str]:
+def join(caller: Caller, group_id: str, member_id: str, session_ms: int = SESSION_MS) -> tuple[int, str]:
     """Joins, for the first time with a member id of the broker's; generation and member id. Raises `Lost`."""
 
     def ask() -> tuple[int, str] | None:
         nonlocal member_id
         protocols = [JoinGroupRequestProtocol("range", uuid.uuid4().bytes)]
-        request = JoinGroupRequest(group_id, SESSION_MS, 60_000, member_id, None, "test", protocols)
+        request = JoinGroupRequest(group_id, session_ms, 60_000, member_id, None, "test", protocols)
         answer = caller.ask(request, 9)
         assert isinstance(answer, JoinGroupResponse)
         if answer.error_code == MemberIdRequired.code:

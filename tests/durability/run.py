@@ -17,7 +17,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from tests.conformance.brokers import RunningBroker, wait_for
 from tests.durability.reading import PATIENCE_S, check_acknowledged, committed, read
-from tests.durability.residents import RestlessClassic, RestlessConsumer, Still
+from tests.durability.residents import STILL_SESSION_MS, RestlessClassic, RestlessConsumer, Still
 from tests.durability.workers import PARTITIONS, Committer, Place, Writer
 from tools.apache_kafka import cache_folder
 
@@ -43,6 +43,8 @@ PROPERTIES = {
     "transaction.state.log.min.isr": "1",
     "group.consumer.session.timeout.ms": "3000",
     "group.consumer.min.session.timeout.ms": "3000",
+    "group.consumer.max.session.timeout.ms": str(STILL_SESSION_MS),
+    "group.share.max.session.timeout.ms": str(STILL_SESSION_MS),
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.assignment.interval.ms": "0",
@@ -168,8 +170,9 @@ class Scene:
         self.servers = servers = broker.bootstrap_servers
         make_topics(servers)
         committed(servers, "committers", "written")  # whoever looks for a coordinator first makes the offsets topic
-        for group_id in ("still-consumer", "restless-consumer"):
-            configure_group(servers, group_id, "consumer.session.timeout.ms", "60000")
+        configure_group(servers, "restless-consumer", "consumer.session.timeout.ms", "60000")
+        for kind in ("consumer", "share"):
+            configure_group(servers, f"still-{kind}", f"{kind}.session.timeout.ms", str(STILL_SESSION_MS))
         self.writer = Writer(servers, "written", 1000)
         self.feeder = Writer(servers, "in", 60)
         self.committer = Committer(servers, "written", "committers")
