@@ -2,8 +2,8 @@
 
 Every size is read in a new process with a new Spark session, whose start counts. Memory is the most that the process,
 Java and the Python workers had resident together, looked at ten times a second. The figures go to
-docs/pipeline-growth.csv. PIPELINE_GROWTH sets other sizes than 1000000,2000000,5000000,10000000,20000000: then nothing
-is written.
+docs/pipeline-growth.csv, anew after every size but the first. PIPELINE_GROWTH sets other sizes than
+1000000,2000000,5000000,10000000,20000000: then they are written only where PIPELINE_GROWTH_TO says, a directory.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def read(work: str, servers: str, size: int) -> Cost:
 def main() -> None:
     given = os.environ.get("PIPELINE_GROWTH")
     sizes = [int(size) for size in given.split(",")] if given else SIZES
+    target = os.environ.get("PIPELINE_GROWTH_TO", "" if given else str(DOCS))
     found: dict[str, dict[int, Cost]] = {work: {} for work in WORKS}
     with serving(sizes[-1]) as (servers, environment):
         for size in sizes:
@@ -92,20 +93,20 @@ def main() -> None:
                     f"{cost.memory_mb:5.0f} MB",
                     flush=True,
                 )
-    if not given:
-        write(found)
+            if target and size > sizes[0]:  # one size alone is no plot
+                write(found, Path(target))
 
 
-def write(found: dict[str, dict[int, Cost]]) -> None:
+def write(found: dict[str, dict[int, Cost]], directory: Path) -> None:
     """The figures and the plot, for docs/performance.md."""
-    with (DOCS / "pipeline-growth.csv").open("w", newline="", encoding="utf-8") as file:
+    with (directory / "pipeline-growth.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["work", "records", *Cost._fields])
         for work, costs in found.items():
             writer.writerows([work, size, *(round(value, 1) for value in cost)] for size, cost in costs.items())
     time_s = {work: {size: cost.cpu_s for size, cost in costs.items()} for work, costs in found.items()}
     memory = {work: {size: cost.memory_mb for size, cost in costs.items()} for work, costs in found.items()}
-    (DOCS / "pipeline-growth.svg").write_text(
+    (directory / "pipeline-growth.svg").write_text(
         _plot.side_by_side(
             "records",
             _plot.Panel("CPU time in seconds", (1.0, 1000.0), time_s),
@@ -113,7 +114,7 @@ def write(found: dict[str, dict[int, Cost]]) -> None:
         ),
         encoding="utf-8",
     )
-    print("written: docs/pipeline-growth.csv, docs/pipeline-growth.svg")
+    print(f"written: {directory}/pipeline-growth.csv and .svg", flush=True)
 
 
 if __name__ == "__main__":

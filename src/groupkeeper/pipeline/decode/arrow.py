@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits
+from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits, with_valid_texts
 from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, marker_json
 from groupkeeper.pipeline.decode.known import Known, read_record
 from groupkeeper.pipeline.decode.records import Records
@@ -40,11 +40,16 @@ def decode(records: Records, origins: Sequence[Origin]) -> Iterator[pa.RecordBat
     rest = ~may_be_commit
     if may_be_commit.any():
         rows = np.flatnonzero(may_be_commit)
-        commits = read_commits(records.where(rows), types[rows])
+        candidates = records.where(rows)
+        commits = read_commits(candidates, types[rows])
+        try:
+            batch = _commits_batch(candidates, commits, types[rows], origins)
+        except pa.ArrowInvalid:  # a text that is not UTF-8: only now is it looked for
+            commits = with_valid_texts(commits, records.data)
+            batch = _commits_batch(candidates, commits, types[rows], origins)
         rest[rows[~commits.ok]] = True
-        if commits.ok.any():
-            good = records.where(rows[commits.ok])
-            yield _commits_batch(good, commits.where(commits.ok), types[rows[commits.ok]], origins)
+        if batch.num_rows:
+            yield batch
     if rest.any():
         rows = np.flatnonzero(rest)
         yield pa.RecordBatch.from_pylist(
@@ -65,6 +70,8 @@ def latest_of_keys(records: Records) -> Records:
 
 
 def _commits_batch(records: Records, commits: Commits, types: Ints, origins: Sequence[Origin]) -> pa.RecordBatch:
+    """Of the commits that are `ok`. Raises pa.ArrowInvalid for a text that is not UTF-8."""
+    records, types, commits = records.where(commits.ok), types[commits.ok], commits.where(commits.ok)
     gone = commits.is_tombstone
     data = records.data
     metadata_size = np.where(gone, -1, commits.metadata_size)

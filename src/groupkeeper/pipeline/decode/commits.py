@@ -6,7 +6,7 @@ look as it usually does (a long varint, an unknown tag) its fields are found one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from groupkeeper.pipeline.decode.texts import are_valid
 from groupkeeper.pipeline.decode.views import Bools, Ints, View, choose
 from groupkeeper.protocol.primitives import MalformedMessage, read_tag_count, read_varint
 
-__all__ = ["COMMIT_TYPES", "Commits", "key_types", "read_commits"]
+__all__ = ["COMMIT_TYPES", "Commits", "key_types", "read_commits", "with_valid_texts"]
 
 COMMIT_TYPES = (0, 1)
 _MAX_VERSION = (0, 4)
@@ -36,7 +36,9 @@ class Commits:
     """
 
     ok: Bools
-    """Whether key and value are as a schema says. Why not is found out by decoding the record alone."""
+    """Whether key and value are as a schema says, but for what texts consist of: `with_valid_texts` looks at that.
+    Why not is found out by decoding the record alone.
+    """
     is_tombstone: Bools
     version: Ints
     group_at: Ints
@@ -73,14 +75,8 @@ def read_commits(records: Records, types: Ints) -> Commits:
     is_tombstone = records.value_size < 0
     version, value_ok = _versions(view, records, types)
     values = _Values(view, records, version, value_ok & ~is_tombstone)
-    ok = key_ok & (is_tombstone | values.ok)
-    ok[ok] &= are_valid(records.data, group_at[ok], group_size[ok]) & are_valid(
-        records.data, topic_at[ok], topic_size[ok]
-    )
-    has_metadata = ok & ~is_tombstone & (values.metadata_size > 0)
-    ok[has_metadata] &= are_valid(records.data, values.metadata_at[has_metadata], values.metadata_size[has_metadata])
     return Commits(
-        ok=ok,
+        ok=key_ok & (is_tombstone | values.ok),
         is_tombstone=is_tombstone,
         version=version,
         group_at=group_at,
@@ -96,6 +92,16 @@ def read_commits(records: Records, types: Ints) -> Commits:
         expire_timestamp=values.expire_timestamp,
         topic_id_at=values.topic_id_at,
     )
+
+
+def with_valid_texts(commits: Commits, data: bytes) -> Commits:
+    """The same, but those with a text that is not UTF-8 are not `ok`."""
+    ok = commits.ok.copy()
+    for at, size in ((commits.group_at, commits.group_size), (commits.topic_at, commits.topic_size)):
+        ok[ok] &= are_valid(data, at[ok], size[ok])
+    has_metadata = ok & ~commits.is_tombstone & (commits.metadata_size > 0)
+    ok[has_metadata] &= are_valid(data, commits.metadata_at[has_metadata], commits.metadata_size[has_metadata])
+    return replace(commits, ok=ok)
 
 
 def _keys(view: View, records: Records) -> tuple[Ints, Ints, Ints, Ints, Ints, Bools]:

@@ -18,12 +18,23 @@ _MAX_BUFFER = 2**31 - 1
 
 def binaries(data: bytes, at: Ints, size: Ints) -> pa.BinaryArray:
     """Bytes by position and size; a size of −1 is null. Positions ascend, and the pieces do not overlap."""
-    return _pieces(data, at, size, pa.binary())
+    # The pieces and the gaps between them are an array over the buffer as it is; taking every second one copies
+    # the pieces only.
+    if not len(at):
+        return pa.array([], pa.binary())
+    if len(data) > _MAX_BUFFER:
+        raise OverflowError(f"{len(data)} bytes of records at once: fetch less at a time")
+    bounds = np.empty(2 * len(at), np.int32)
+    bounds[0::2] = at
+    bounds[1::2] = at + np.maximum(size, 0)
+    whole = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    taken = pa.array(np.arange(0, len(bounds) - 1, 2), mask=size < 0 if size.min() < 0 else None)
+    return whole.take(taken)
 
 
 def texts(data: bytes, at: Ints, size: Ints) -> pa.StringArray:
-    """As `binaries`, but texts, which must be valid UTF-8 (see `are_valid`)."""
-    return _pieces(data, at, size, pa.string())
+    """As `binaries`, but texts. Raises pa.ArrowInvalid where one is not UTF-8: `are_valid` tells which."""
+    return binaries(data, at, size).cast(pa.string())
 
 
 def are_valid(data: bytes, at: Ints, size: Ints) -> Bools:
@@ -61,18 +72,3 @@ def _shown(octets: bytes) -> str | None:
 def of_numbers(values: npt.NDArray[np.generic], kind: pa.DataType, is_null: Bools | None = None) -> pa.Array:
     """Numbers as a column, null where `is_null`."""
     return pa.array(values, mask=is_null).cast(kind)
-
-
-def _pieces(data: bytes, at: Ints, size: Ints, kind: pa.DataType) -> pa.Array:
-    # The pieces and the gaps between them are an array over the buffer as it is; taking every second one copies
-    # the pieces only.
-    if not len(at):
-        return pa.array([], kind)
-    if len(data) > _MAX_BUFFER:
-        raise OverflowError(f"{len(data)} bytes of records at once: fetch less at a time")
-    bounds = np.empty(2 * len(at), np.int32)
-    bounds[0::2] = at
-    bounds[1::2] = at + np.maximum(size, 0)
-    whole = pa.Array.from_buffers(kind, len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-    taken = pa.array(np.arange(0, len(bounds) - 1, 2), mask=size < 0 if size.min() < 0 else None)
-    return whole.take(taken)
