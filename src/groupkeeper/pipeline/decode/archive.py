@@ -16,7 +16,9 @@ from groupkeeper.pipeline.tables import DECODED
 
 __all__ = ["ArchivePart", "archive_parts", "read_archive"]
 
-_ROWS_PER_BATCH = 200_000
+_ROWS_DECODED = 200_000
+_ROWS_GIVEN = 16_384
+"""Large batches are decoded with less CPU, small ones reach the JVM with less."""
 _OPTIONAL = ("cluster", "partition", "offset", "timestamp")
 
 
@@ -52,8 +54,9 @@ def read_archive(location: str, part: ArchivePart, cluster: str | None) -> Itera
     with files.open_input_file(part.path) as opened:
         file = pq.ParquetFile(opened)
         names = [name for name in ("key", "value", *_OPTIONAL) if name in file.schema_arrow.names]
-        for batch in file.iter_batches(_ROWS_PER_BATCH, row_groups=list(part.row_groups), columns=names):
-            yield _decoded(batch, cluster)
+        for batch in file.iter_batches(_ROWS_DECODED, row_groups=list(part.row_groups), columns=names):
+            decoded = _decoded(batch, cluster)
+            yield from (decoded.slice(start, _ROWS_GIVEN) for start in range(0, len(decoded), _ROWS_GIVEN))
 
 
 def _decoded(batch: pa.RecordBatch, cluster: str | None) -> pa.RecordBatch:
