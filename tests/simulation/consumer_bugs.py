@@ -170,6 +170,14 @@ CONSUMER_BUGS = (
         ("Liveness",),
         (("classic", 0.7), ("swap", 0.05), ("policy", "upgrade"), ("reshape", 0.2)),
     ),
+    Bug(
+        "a downgraded group does not rebalance",
+        "consumer_conversion",
+        "return downgrade(step, settings, leaving, response)",
+        "return downgrade(step, settings, leaving, response, must_rebalance=False)",
+        ("Liveness",),
+        (("classic", 0.6), ("swap", 0.05), ("policy", "downgrade")),
+    ),
     # --- epochs
     Bug(
         "an upgraded group starts over",

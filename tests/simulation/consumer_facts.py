@@ -27,6 +27,8 @@ class ConsumerFacts(Facts):
         members: by group and member id; a group of another type has none.
         is_consumer: groups of the consumer protocol.
         upgrades, downgrades: how often a group with members changed its type.
+        rebalances_due: groups that were downgraded and have had no generation since.
+        rebalances_lost: those of them whose coordinator died: the log doesn't say that they were to rebalance (GM-07).
     """
 
     topics: TopicsImage = field(default_factory=TopicsImage)
@@ -34,6 +36,8 @@ class ConsumerFacts(Facts):
     is_consumer: set[str] = field(default_factory=set)
     upgrades: int = 0
     downgrades: int = 0
+    rebalances_due: set[str] = field(default_factory=set)
+    rebalances_lost: set[str] = field(default_factory=set)
 
     def note(self, record: Record) -> None:
         key = record.key
@@ -56,12 +60,21 @@ class ConsumerFacts(Facts):
     def _note_migration(self, record: Record) -> None:
         if not isinstance(record.key, GroupMetadataKey):
             return
-        before = self.group_values.get(record.key.group)
+        group_id = record.key.group
+        before = self.group_values.get(group_id)
+        self.rebalances_due.discard(group_id)
+        self.rebalances_lost.discard(group_id)
         if not isinstance(record, Entry):
             self.upgrades += before is not None and bool(before.members)
         elif before is None:
             assert isinstance(record.value, GroupMetadataValue)
-            self.downgrades += bool(record.value.members) and record.value.generation > 1
+            if record.value.members and record.value.generation > 1:
+                self.downgrades += 1
+                self.rebalances_due.add(group_id)
+
+    def note_restart(self) -> None:
+        """Another coordinator knows only what is in the log."""
+        self.rebalances_lost |= self.rebalances_due
 
     def with_topics(self, counts: dict[str, TopicShape], *, is_new: bool) -> TopicsImage:
         """The image after a change."""

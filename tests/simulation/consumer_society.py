@@ -145,14 +145,20 @@ class ConsumerSociety:
 
     def settle(self) -> None:
         """What static members of a classic group want that came back with other topics, or to other topics, is not
-        looked at before the next rebalance: these leave and come again.
+        looked at before the next rebalance: these leave and come again. So do the members of a downgraded group whose
+        rebalance was forgotten in a restart, as Apache Kafka forgets it: they hold the target of a group with members
+        that have left, and none of them knows that it leads.
         """
         for person in self.people:
             client = person.client
-            if isinstance(client, MixedClassic) and client.character.instance_id is not None:
+            if not isinstance(client, MixedClassic):
+                continue
+            if client.character.instance_id is not None:
                 client.crash()
                 identity = MemberIdentity("", client.character.instance_id)
                 self.world.ask_now(LeaveGroupRequest(person.group_id, members=[identity]), 5)
+            elif client.is_running and person.group_id in self.world.facts.rebalances_lost:
+                client.leave()
 
     # --- operators
 

@@ -140,6 +140,7 @@ class ConsumerWorld(World):
     def restart(self, *, in_good_order: bool) -> None:
         self._lookup_count = 0
         super().restart(in_good_order=in_good_order)
+        self.facts.note_restart()
 
     def _end_of_compaction(self) -> int | None:
         return self.random.choice((None, self.random.choice(self._batch_ends[-200:])))
