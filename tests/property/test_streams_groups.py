@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.memory_shell import MemoryShell, Observer, replayed
 from tests.simulation.check_coordinator import frozen
@@ -145,11 +145,15 @@ def without_soft(coordinator: Coordinator) -> Iterator[object]:
         assert isinstance(group, StreamsGroup)
         copy = group.fork()
         copy.soft = StreamsSoft()
+        # A compacted log has the last record of each key, so that members come in another order than they came in.
+        copy.members = dict(sorted(copy.members.items()))
+        copy.targets = dict(sorted(copy.targets.items()))
         yield frozen(copy)
 
 
 @settings(deadline=None)
 @given(operations=OPERATIONS)
+@example(operations=[("join", "a"), ("join", "b"), ("advance", 31_000), ("topics", 3), ("join", "a")])
 def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> None:
     clients = Clients()
     for name, *details in operations:
