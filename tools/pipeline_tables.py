@@ -23,7 +23,9 @@ RULES = """\
 ## How they judge
 
 **What is not in the log is not told.** After compaction a group's earliest record that is left doesn't say that the
-group was created or its members joined then. A rebalance of a classic group is seen when it is complete.
+group was created or its members joined then. A rebalance of a classic group is seen when it is complete. How far a
+share group is stands in another topic: it is in `groups`, `members` and `group_events`, but has no offsets, lag or
+status.
 
 **Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (counted from the
 commit, or from the time the group became empty), or its topic was being read; `expired` when it went within two

@@ -106,6 +106,20 @@ def test_lives_of_other_groups(spark: SparkSession) -> None:
     assert events(group_events(trace.group_records(spark))) == 3 * life
 
 
+def test_a_group_whose_first_epoch_is_two_is_new(spark: SparkSession) -> None:
+    """As Kafka 4.3 has it (GN-29); an epoch 2 that compaction has left tells nothing."""
+    trace = Trace(group_id="new")
+    join(trace, 0, "a", 2, "Share")
+    join(trace, 10, "b", 3, "Share")
+    assert events(group_events(trace.group_records(spark)))[:2] == [("joined", "a", 1), ("created", "", 1)]
+    left = Trace(group_id="compacted")
+    left.record(0, "ConsumerGroupMemberMetadata", member_id="a", client_id="app")
+    join(left, 10, "b", 2)
+    assert events(group_events(left.group_records(spark))) == [
+        ("joined", "a", 1), ("joined", "b", 2), ("rebalanced", "", 2)
+    ]  # fmt: skip
+
+
 def test_a_group_that_migrates_is_neither_deleted_nor_left(spark: SparkSession) -> None:
     trace = Trace()
     trace.group(0, 5, ["a"])
@@ -173,9 +187,12 @@ def test_tombstones_of_groups_with_a_past(spark: SparkSession) -> None:
 
 def test_rates(spark: SparkSession) -> None:
     trace = classic_life()
-    for second in (5, 15, 65):
+    for second in (5, 15):
         trace.commit(second, second)
+    trace.commit(65, 65, partition=1)
     trace.commit(70, None)
+    trace.commit(71, None, partition=1)  # with its group: in no meter (K496-61)
+    trace.record(71, "GroupMetadata", gone=True)
     trace.commit(71, 1, group_id="h")
     trace.commit(WEEK + 71, None, group_id="h")
     trace.commit(WEEK + 71, None, group_id="nobody knows")
@@ -183,10 +200,10 @@ def test_rates(spark: SparkSession) -> None:
     found = rates(history, group_events(trace.group_records(spark)))
     assert found.columns == RATES.names
     rows = {(row.group_id, seconds_of(row.minute)): tuple(row)[3:] for row in found.collect()}
-    assert rows == {  # commits, expirations, deletions, rebalances, unexplained; K496-60
-        ("g", 0): (2, 0, 0, 3, 0), ("g", 60): (1, 0, 1, 1, 0), ("h", 60): (1, 0, 0, 0, 0),
-        ("h", WEEK + 60): (0, 1, 0, 0, 0), ("nobody knows", WEEK + 60): (0, 0, 0, 0, 1),
-        (None, 0): (2, 0, 0, 3, 0), (None, 60): (2, 0, 1, 1, 0), (None, WEEK + 60): (0, 1, 0, 0, 1),
+    assert rows == {  # commits, expirations, deletions, rebalances, unexplained, with the group; K496-60
+        ("g", 0): (2, 0, 0, 3, 0, 0), ("g", 60): (1, 0, 1, 1, 0, 1), ("h", 60): (1, 0, 0, 0, 0, 0),
+        ("h", WEEK + 60): (0, 1, 0, 0, 0, 0), ("nobody knows", WEEK + 60): (0, 0, 0, 0, 1, 0),
+        (None, 0): (2, 0, 0, 3, 0, 0), (None, 60): (2, 0, 1, 1, 0, 1), (None, WEEK + 60): (0, 1, 0, 0, 1, 0),
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ Row = dict[str, Any]
 _MEMBER_STATES = {
     "ConsumerGroupCurrentMemberAssignment": {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},
     "ShareGroupCurrentMemberAssignment": {0: "STABLE"},
-    "StreamsGroupCurrentMemberAssignment": {0: "STABLE", 1: "UNREVOKED_TASKS", 2: "UNRELEASED_TASKS"},
+    "StreamsGroupCurrentMemberAssignment": {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"},
 }
 
 _COLUMNS = {

@@ -20,7 +20,7 @@ _MOST_ROWS = 2000
 _MOST_EVENTS = 300
 _RULES = {
     "ok": "nothing waits for long",
-    "unknown": "the log could not be asked",
+    "unknown": "the log was not asked, or does not tell",
     "lagging": "moving, but minutes behind",
     "rewound": "set back, and on its way again",
     "stalled": "commits without getting on",

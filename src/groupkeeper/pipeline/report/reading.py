@@ -149,12 +149,12 @@ class _Reader:
         for key in dict.fromkeys([*known, *verdicts, *lags]):
             group, verdict, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
             partitions = max(group.get("partitions") or 0, lag.get("cluster_count") or 0)
-            status = verdict.get("status") or ("unknown" if partitions else "ok")
+            status, rule = _verdict(verdict, group.get("group_type"), partitions)
             found.append(
                 Group(
                     key[0] or "", key[1] or "", group.get("group_type") or "", group.get("group_state") or "",
                     group.get("members") or 0, partitions, status if status in STATUSES else "unknown",
-                    verdict.get("rule") or ("" if partitions else "no committed offsets"), verdict.get("since_time"),
+                    rule, verdict.get("since_time"),
                     lag.get("lag_sum"), lag.get("lag_ms_max"), partitions - (lag.get("lag_count") or 0),
                     group.get("last_commit_time"), rebalances.get(key) or 0,
                 )
@@ -282,6 +282,17 @@ def _located(directory: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), directory.rstrip("/") or "/"
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"{directory}: {error}") from None
+
+
+def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) -> tuple[str, str]:
+    """Status and rule of a group, of its row in the table of them; {}: it is not judged there."""
+    if row.get("status"):
+        return row["status"], row["rule"] or ""
+    if partitions:
+        return "unknown", ""
+    if group_type == "share":
+        return "unknown", "what a share group has read is not in the offsets topic"
+    return "ok", "no committed offsets"
 
 
 def _badness(group: Group) -> tuple[int, int, int, str, str]:

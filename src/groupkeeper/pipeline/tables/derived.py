@@ -56,7 +56,7 @@ GROUPS = Table(
         *_GROUP,
         Column("group_type", pa.string(), "classic, consumer, share, streams; simple: offsets only, without members"),
         Column("group_state", pa.string(), "Empty, Stable, … as the log shows it; Unknown where it does not"),
-        Column("protocol_type", pa.string(), "classic: consumer, connect …; consumer for the others"),
+        Column("protocol_type", pa.string(), "classic: consumer, connect …; otherwise the group's type"),
         Column("protocol", pa.string(), "classic: the assignor; null otherwise"),
         Column("generation", pa.int32(), "classic: the generation; null otherwise"),
         Column("group_epoch", pa.int32(), "the group's epoch; null for classic groups"),
@@ -125,7 +125,10 @@ RATES = Table(
         Column("offset_commits", pa.int64(), "offsets committed (KIP-496: OffsetCommitRate)"),
         Column("offset_expirations", pa.int64(), "offsets that expired (OffsetExpirationRate)"),
         Column(
-            "offset_deletions", pa.int64(), "offsets deleted by an operator, or with their topic (OffsetDeletionRate)"
+            "offset_deletions",
+            pa.int64(),
+            "offsets deleted by an operator (OffsetDeletionRate); also those deleted with their topic, which the meter "
+            "does not count and the log does not tell apart",
         ),
         Column(
             "completed_rebalances",
@@ -135,6 +138,7 @@ RATES = Table(
         Column(
             "unexplained_removals", pa.int64(), "offsets removed of which the log doesn't tell whether they expired"
         ),
+        Column("removed_with_group", pa.int64(), "offsets deleted with their group, which is in none of the meters"),
     ),
 )
 

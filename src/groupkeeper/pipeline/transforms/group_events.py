@@ -15,6 +15,8 @@ _GROUP = ("cluster", "group_id")
 _OF_GROUP = ("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata")
 _PERSON = ("member_id", "instance_id", "client_id", "client_host")
 _NO_PEOPLE = "array<struct<member_id:string,instance_id:string,client_id:string,client_host:string>>"
+_NUMBERS = ("generation", "group_epoch", "assignment_epoch")
+"""What grows in the life of a group: a record has one of them."""
 _EVENT = "struct<event:string,member_id:string,instance_id:string,client_id:string,client_host:string>"
 
 
@@ -57,20 +59,27 @@ def _steps(group_records: DataFrame) -> DataFrame:
             "log_partition", "log_offset",
         )
         .withColumn("last", F.lag(F.struct(*columns, "people", *persons)).over(by_key))
-        .withColumn("was_there", F.coalesce(~F.col("last.is_tombstone"), F.lit(False)))
+        # A number that falls is that of a group made anew: compaction has taken the tombstone between.
+        .withColumn("was_there", F.coalesce(~F.col("last.is_tombstone"), F.lit(False)) & ~_falls())
     )  # fmt: skip
 
 
+def _falls() -> Column:
+    now, before = (F.coalesce(*(of + name for name in _NUMBERS)) for of in ("", "last."))
+    return F.coalesce(now < before, F.lit(False))
+
+
 def _with_count(steps: DataFrame) -> DataFrame:
-    """How many members the group has after each step."""
+    """How many members the group has after each step, and when the first step was that is left of it."""
     change = F.when(F.col("kind") != "member", 0).otherwise(
         (~F.col("is_tombstone")).cast("int") - F.col("was_there").cast("int")
     )
     so_far = Window.partitionBy(*_GROUP).orderBy("log_offset")
     is_classic = (F.col("group_type") == "classic") & ~F.col("is_tombstone")
-    return steps.withColumn("count", F.sum(change).over(so_far).cast("int")).withColumn(
+    counted = steps.withColumn("count", F.sum(change).over(so_far).cast("int")).withColumn(
         "count", F.when(is_classic, F.size("people")).otherwise(F.greatest("count", F.lit(0)))
     )
+    return counted.withColumn("began", F.min("log_time").over(so_far))
 
 
 def _with_migration(steps: DataFrame) -> DataFrame:
@@ -92,6 +101,12 @@ def _with_migration(steps: DataFrame) -> DataFrame:
             F.col("from.log_offset").alias("moved_out"),
             F.coalesce(F.when(F.col("group_type") == "classic", F.col("ids")), "from.ids").alias("moved"),
         )
+        .groupBy(*_GROUP, "log_time")  # a group may come and go within a millisecond
+        .agg(
+            F.collect_list("moved_in").alias("moved_in"),
+            F.collect_list("moved_out").alias("moved_out"),
+            F.flatten(F.collect_list("moved")).alias("moved"),
+        )
     )
     return steps.join(moves, [*_GROUP, "log_time"], "left")
 
@@ -103,8 +118,9 @@ def _events() -> Column:
     is_young = F.coalesce(F.col("generation"), F.col("group_epoch"), F.lit(0)) <= 1
     is_group, is_member, is_target = (F.col("kind") == kind for kind in ("group", "member", "target"))
     is_classic = F.col("group_type") == "classic"
-    moves_in = F.coalesce(F.col("log_offset") == F.col("moved_in"), F.lit(False))
-    moves_out = F.coalesce(F.col("log_offset") == F.col("moved_out"), F.lit(False))
+    moves_in, moves_out = (
+        F.coalesce(F.array_contains(name, F.col("log_offset")), F.lit(False)) for name in ("moved_in", "moved_out")
+    )
     moved = F.coalesce(F.array_contains("moved", F.col("member_id")), F.lit(False))
     has_rebalanced = _grows("generation") & is_group & is_classic | _grows("assignment_epoch") & is_target
     is_emptied = (
@@ -113,8 +129,8 @@ def _events() -> Column:
     )
     of_group: Mapping[str, Column] = {
         "migrated": moves_in,
-        "created": is_group & is_new & ~moves_in & (is_young | ~is_first),
-        "deleted": is_group & F.col("is_tombstone") & (F.col("was_there") | is_first) & ~moves_out,
+        "created": is_group & is_new & ~moves_in & (is_young | _is_second_epoch_of_new() | ~is_first),
+        "deleted": is_group & F.col("is_tombstone") & ~moves_out,  # one of offsets only has no other record
         "epoch_bumped": is_group & F.col("was_there") & _grows("group_epoch"),
         "rebalanced": has_rebalanced & (F.col("count") > 0),
         "emptied": is_emptied & (F.col("count") == 0),
@@ -134,6 +150,13 @@ def _events() -> Column:
         F.concat(_missing("joined", F.col("people"), before), _missing("left", before, F.col("people"))),
     ).otherwise(F.array().cast(f"array<{_EVENT}>"))
     return F.concat(F.filter(F.array(*single), lambda each: each.isNotNull()), several)
+
+
+def _is_second_epoch_of_new() -> Column:
+    """Whether a group of the newer protocols comes to be (GN-29): since Kafka 4.3 the first epoch in the log is 2, and it
+    is written together with the one member that came. An epoch 2 that compaction has left has others before it.
+    """
+    return (F.col("group_epoch") == 2) & (F.col("count") == 1) & (F.col("began") == F.col("log_time"))
 
 
 def _grows(name: str) -> Column:
