@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from tests.spark.test_snapshot import places
 from tests.spark.test_source import commit, new_topic, produce
 
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
 
@@ -31,7 +34,8 @@ def iso(time_ms: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_ms // 1000)) + f".{time_ms % 1000:03}"
 
 
-def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, tmp_path: Path) -> None:
+def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: SparkSession, tmp_path: Path) -> None:
+    """The directory has another cluster with a group of that name, whose offsets are not in the plan."""
     topic = new_topic(servers)
     produce(servers, topic, 300)
     commit(servers, "asked-1", {(topic, 0): 10, (topic, 1): 20})
@@ -41,6 +45,9 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, tmp_path: P
         pass
     commit(servers, "asked-1", {(topic, 0): 90})
     saved, folder, tables = tmp_path / "plan.json", tmp_path / "plans", tmp_path / "tables"
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as other:
+        commit(other.bootstrap_servers, "asked-1", {(new_topic(other.bootstrap_servers), 0): 77})
+        snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers, "cluster": "a"}, str(tables))
     words = ["as-of", "--time", iso(then_ms), "--group", "asked-*", "--save", str(saved), "--save-kip122", str(folder)]
     done = run(*words, "--bootstrap-server", f"c={servers}", "--output", str(tables), "--output-format", "json")
     assert (done.returncode, done.stderr) == (0, done.stderr), done.stderr

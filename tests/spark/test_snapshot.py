@@ -104,6 +104,34 @@ def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
         assert f"the tables go up to offset {log_end}, the log only to" in summary.problems[0].message
 
 
+def test_clusters_without_names_are_called_by_their_ids_and_never_taken_for_each_other(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    """Several at once, alone, one by two addresses: the history has each once, and each is asked about its own."""
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as other:
+        mine = new_topic(servers)
+        commit(servers, "nameless", {(mine, 0): 1})
+        commit(other.bootstrap_servers, "nameless", {(new_topic(other.bootstrap_servers), 0): 2})
+        ids = [
+            str(ask(each, lambda admin: admin.describe_cluster()).cluster_id)
+            for each in (servers, other.bootstrap_servers)
+        ]
+        addresses = [servers, other.bootstrap_servers, servers.replace("127.0.0.1", "localhost")]
+        options = {"clusters": json.dumps([{"kafka.bootstrap.servers": each} for each in addresses])}
+        summary = snapshot(spark, options, str(tmp_path))
+        assert summary.problems == [
+            (addresses[2], f"cluster {addresses[2]}: it is {ids[0]}, as {addresses[0]} is"),
+        ]
+        before = places(tmp_path)
+        assert {name for name, _, _ in before} == set(ids)
+        summary = snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers}, str(tmp_path))
+    assert (summary.problems, places(tmp_path)) == ([], before)
+    logs = {(row["cluster"], row["topic"]): row for row in pq.read_table(tmp_path / "log_offsets").to_pylist()}
+    left_out = logs[ids[0], mine]
+    assert left_out["problem"] == f"cluster {ids[0]} is not among those to ask"
+    assert not left_out["is_deleted"]
+
+
 def test_records_of_unknown_types_and_versions_are_kept_and_counted(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:

@@ -242,12 +242,12 @@ def source_of(options: Namespace) -> dict[str, str]:
     if len(set(names)) < len(names):
         options.refuse(f"a cluster is named twice: {', '.join(names)}")
     found = [
-        {f"kafka.{key}": value for key, value in properties.items()} | {"kafka.bootstrap.servers": servers}
-        for _, servers, properties in clusters
+        {f"kafka.{key}": value for key, value in properties.items()}
+        | {"kafka.bootstrap.servers": servers}
+        | ({"cluster": name} if name else {})
+        for name, servers, properties in clusters
     ]
-    if len(found) == 1:
-        return found[0] | ({"cluster": clusters[0][0]} if clusters[0][0] else {})
-    return {"clusters": json.dumps(dict(zip(names, found, strict=True)))}
+    return found[0] if len(found) == 1 else {"clusters": json.dumps(found)}
 
 
 def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:

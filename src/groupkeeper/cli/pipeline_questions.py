@@ -64,7 +64,8 @@ def _as_of(options: Namespace) -> int:
         if options.save or options.save_kip122:
             from groupkeeper.pipeline.restoring import then_of
 
-            _save(options, source, then_of(next(iter(told.offsets.values()), [])), summary, screen)
+            (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
+            _save(options, source, then_of(told.offsets.get(name, [])), summary, screen)
         return summary
 
     return run_job(options, "as-of", work)

@@ -21,13 +21,8 @@ Wanted = Mapping[TopicPartition, Sequence[int]]
 """Committed offsets by partition."""
 
 
-def cluster_of(options: Options, name: str | None) -> ClusterOptions | None:
-    """The cluster that rows call so; None when the options have none of that name.
-
-    A single cluster without a name is called by its id in the rows, which only it can know.
-    """
-    if len(options.clusters) == 1 and options.clusters[0].name is None:
-        return options.clusters[0]
+def cluster_of(options: Options, name: str) -> ClusterOptions | None:
+    """The cluster that rows call so; None when the options have none of that name."""
     return next((each for each in options.clusters if each.name == name), None)
 
 

@@ -176,18 +176,21 @@ def _clusters(given: dict[str, str], rows: str, is_streaming: bool | None) -> tu
         return (_cluster(given.get("cluster"), given, rows, is_streaming),)
     if "cluster" in given:
         raise SourceError("cluster and clusters cannot both be given")
-    found = _json_object("clusters", given["clusters"])
-    if not found:
+    found = _json("clusters", given["clusters"])
+    if not found or not isinstance(found, dict | list):
         raise SourceError('clusters: at least one is needed, as {"name": {"kafka.bootstrap.servers": "host:9092"}}')
     clusters = []
-    for name, own in found.items():
+    for name, own in found.items() if isinstance(found, dict) else [(None, own) for own in found]:
         if not isinstance(own, dict):
-            raise SourceError(f"clusters: {name} has no options of its own: a JSON object is needed")
+            raise SourceError(f"clusters: {name or own} has no options of its own: a JSON object is needed")
         own = _named(own)
         shared = {key: value for key, value in given.items() if key != "clusters"}
         if any(key in own for key in ("subscribe", "subscribePattern", "assign")):
             shared = {k: v for k, v in shared.items() if k not in ("subscribe", "subscribePattern", "assign")}
-        clusters.append(_cluster(name, shared | own, rows, is_streaming))
+        clusters.append(_cluster(name or own.get("cluster"), shared | own, rows, is_streaming))
+    titles = [each.title for each in clusters]
+    if twice := [title for title in titles if titles.count(title) > 1]:
+        raise SourceError(f"clusters: {twice[0]} is there twice")
     return tuple(clusters)
 
 
@@ -261,13 +264,17 @@ def _by_partition(name: str, text: str) -> dict[tuple[str, int], int]:
 
 
 def _json_object(name: str, text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SourceError(f"{name}: no JSON ({error.msg} at column {error.colno}): {text}") from None
+    found = _json(name, text)
     if not isinstance(found, dict):
         raise SourceError(f"{name}={text}: a JSON object is needed")
     return found
+
+
+def _json(name: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{name}: no JSON ({error.msg} at column {error.colno}): {text}") from None
 
 
 def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:

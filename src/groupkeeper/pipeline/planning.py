@@ -16,7 +16,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "pack", "plan", "plan_or_raise", "share"]
+__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "named", "pack", "plan", "plan_or_raise", "share"]
 
 
 class Sized(Protocol):
@@ -69,14 +69,27 @@ async def plan(options: Options) -> Plan:
     found = await asyncio.gather(*asked, return_exceptions=True)
     ranges: list[Range] = []
     failed: dict[str, SourceError] = {}
+    title_by_name: dict[str, str] = {}
     for cluster, result in zip(options.clusters, found, strict=True):
         if isinstance(result, SourceError):
             failed[cluster.title] = result
         elif isinstance(result, BaseException):
             raise result
+        elif (name := next((each.name for each in result), cluster.title)) in title_by_name:
+            failed[cluster.title] = SourceError(f"cluster {cluster.title}: it is {name}, as {title_by_name[name]} is")
         else:
+            title_by_name[name] = cluster.title
             ranges += result
     return Plan(ranges, failed)
+
+
+def named(options: Options, ranges: Iterable[Range]) -> Options:
+    """The options with names for all clusters that ranges are of: what clusters are called by their ids is then known
+    where rows are matched with clusters.
+    """
+    names = {each.cluster: each.name for each in ranges}
+    clusters = [each._replace(name=names.get(number, each.name)) for number, each in enumerate(options.clusters)]
+    return options._replace(clusters=tuple(clusters))
 
 
 async def plan_or_raise(options: Options) -> list[Range]:

@@ -9,7 +9,7 @@ import pytest
 
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.options import EARLIEST, LATEST, parse_options
-from groupkeeper.pipeline.planning import Range, pack
+from groupkeeper.pipeline.planning import Range, named, pack
 
 SERVERS = {"kafka.bootstrap.servers": "h:9092"}
 TOPIC = SERVERS | {"subscribe": "t"}
@@ -34,6 +34,14 @@ def test_clusters_have_options_of_their_own_and_in_common() -> None:
     assert offsets.topics == ("__consumer_offsets",)
 
 
+def test_clusters_of_a_list_need_no_names() -> None:
+    clusters = [SERVERS, {"kafka.bootstrap.servers": "w:1", "cluster": "west"}]
+    options = parse_options({"clusters": json.dumps(clusters), "subscribe": "t"})
+    assert [(each.name, each.title) for each in options.clusters] == [(None, "h:9092"), ("west", "west")]
+    known = named(options, [Range(0, "id-of-east", "t", 0, 0, 1)])
+    assert [each.name for each in known.clusters] == ["id-of-east", "west"]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -52,6 +60,9 @@ def test_clusters_have_options_of_their_own_and_in_common() -> None:
         (TOPIC | {"kafka.isolation.level": "none"}, "read_committed or read_uncommitted"),
         (TOPIC | {"startingOfsets": "earliest"}, "did you mean startingOffsets?"),
         ({"clusters": '{"a": 1}'}, "a has no options of its own"),
+        ({"clusters": "[1]"}, "1 has no options of its own"),
+        ({"clusters": "7"}, "at least one is needed"),
+        ({"clusters": json.dumps([TOPIC, TOPIC])}, "h:9092 is there twice"),
         ({"path": "p"}, "needs rows=decoded"),
         ({"path": "p", "rows": "decoded", "subscribe": "t"}, "subscribe has no meaning"),
     ],

@@ -20,7 +20,7 @@ from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
-from groupkeeper.pipeline.planning import Plan, plan
+from groupkeeper.pipeline.planning import Plan, named, plan
 from groupkeeper.pipeline.retention import Retention, ask_retentions
 from groupkeeper.pipeline.source import GroupkeeperSource
 
@@ -59,7 +59,7 @@ def follow(
                 is_due = time.monotonic() - refreshed_at >= refresh_s or not refreshed_at
                 if following.appended != seen and following.is_caught_up and is_due:
                     seen = following.appended
-                    _refresh(output, options, following)
+                    _refresh(output, following)
                     refreshed_at = time.monotonic()
                 stop.wait(_LOOK_S)
         finally:
@@ -67,9 +67,9 @@ def follow(
         return following.summary
 
 
-def _refresh(output: Output, options: Mapping[str, str], following: _Following) -> None:
+def _refresh(output: Output, following: _Following) -> None:
     problems = len(following.summary.problems)
-    make_tables(output, Given(options, following.retentions), following.summary, following.watch)
+    make_tables(output, Given(following.options, following.retentions), following.summary, following.watch)
     del following.summary.problems[problems:]  # told; the next refresh tries again
 
 
@@ -82,7 +82,7 @@ class _Following:
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
         self._output = output
-        self._options = options
+        self.options = options
         self._interval_s = interval_s
         self._queries: dict[int, StreamingQuery] = {}
         self._names: dict[int, str] = {}
@@ -97,7 +97,7 @@ class _Following:
         return self._left <= 0 or not self._queries
 
     def begin(self, found: Plan | None) -> None:
-        self._start(range(len(self._options.clusters)), found)
+        self._start(range(len(self.options.clusters)), found)
 
     def look_after(self) -> None:
         """Start again what has ended, after a pause that grows."""
@@ -118,19 +118,20 @@ class _Following:
 
     def _start(self, numbers: range | list[int], found: Plan | None) -> None:
         if found is None:
-            some = self._options._replace(clusters=tuple(self._options.clusters[number] for number in numbers))
+            some = self.options._replace(clusters=tuple(self.options.clusters[number] for number in numbers))
             found = asyncio.run(plan(some))
             ranges = [each._replace(cluster=numbers[each.cluster]) for each in found.ranges]
         else:
             ranges = found.ranges
-        asked = ask_retentions(self._options, ranges)
+        titles = [each.title for each in self.options.clusters]
+        self.options = named(self.options, ranges)
+        asked = ask_retentions(self.options, ranges)
         self.retentions |= asked.by_cluster
         for note in asked.notes:
             self.watch.note(note)
         left, strange = readings(ranges, self._output.ledger.next_offsets)
-        by_title = {self._options.clusters[number].title: number for number in numbers}
         for title, error in found.failed.items():
-            self._failed(by_title[title], str(error))
+            self._failed(titles.index(title), str(error))
         for name, error in strange.items():
             self._failed(next(each.cluster for each in ranges if each.name == name), str(error))
         for reading in left:
@@ -138,7 +139,7 @@ class _Following:
                 self.watch.note(note)
             self._left += reading.size
             self._names[reading.number] = reading.name
-            wanted = source_options(self._options, [reading], is_streaming=True)
+            wanted = source_options(self.options, [reading], is_streaming=True)
             self._queries[reading.number] = self._query(reading.name, wanted)
         self.watch.reading(sum(each.size for each in left))
 
@@ -173,5 +174,5 @@ class _Following:
         self._pauses[number] = min(2 * pause_s, _LONGEST_PAUSE_S)
         if self._told.get(number) != text:
             self._told[number] = text
-            name = self._names.get(number, self._options.clusters[number].title)
+            name = self._names.get(number, self.options.clusters[number].title)
             self.watch.problem(Problem(name, f"{text}; trying again"))

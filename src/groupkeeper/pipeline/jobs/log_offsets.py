@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.measuring import Row, cluster_of, measure
-from groupkeeper.pipeline.options import Options, parse_options
+from groupkeeper.pipeline.options import Options
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -32,21 +32,20 @@ class Place(NamedTuple):
     offsets: Sequence[int]
 
 
-def log_offsets(current_offsets: DataFrame, options: Mapping[str, str]) -> DataFrame:
-    """Of the partitions of rows of tables.CURRENT_OFFSETS; `options` are those of the source that gave the rows.
+def log_offsets(current_offsets: DataFrame, options: Options) -> DataFrame:
+    """Of the partitions of rows of tables.CURRENT_OFFSETS; `options` name the clusters as the rows do.
 
     Every use of the result may ask the clusters anew: write it, or cache it.
     """
-    parsed = parse_options({**options, "rows": "decoded"})
     wanted = current_offsets.groupBy(*LOG_OFFSETS.key).agg(F.collect_set("committed_offset").alias("wanted"))
     few = wanted.limit(_FEW + 1).collect()
     if len(few) <= _FEW:  # asked before a worker of Spark's would have started
         places = [Place(row.cluster, TopicPartition(row.topic, row.partition), row.wanted) for row in few]
-        found = _ask(parsed, places)
+        found = _ask(options, places)
         rows = [{**row.asDict(), **each} for row, each in zip(few, found, strict=True)]
         table = pa.Table.from_pylist(rows, LOG_OFFSETS.arrow)
         return current_offsets.sparkSession.createDataFrame(table).select(*LOG_OFFSETS.names)
-    measured = arrow_udf(_asking(parsed), ddl_of(_FOUND)).asNondeterministic()  # type: ignore[call-overload]
+    measured = arrow_udf(_asking(options), ddl_of(_FOUND)).asNondeterministic()  # type: ignore[call-overload]
     names = [F.col(name) for name in LOG_OFFSETS.key]
     return (
         wanted.select(*names, measured(*names, F.col("wanted")).alias("found"))

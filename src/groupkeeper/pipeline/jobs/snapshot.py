@@ -8,7 +8,6 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -20,9 +19,9 @@ from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
-from groupkeeper.pipeline.options import Options, parse_options
-from groupkeeper.pipeline.planning import RECORDS_WORTH_A_TASK, Plan, plan
-from groupkeeper.pipeline.retention import Retentions, ask_retentions
+from groupkeeper.pipeline.options import parse_options
+from groupkeeper.pipeline.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
+from groupkeeper.pipeline.retention import ask_retentions
 from groupkeeper.pipeline.source import GroupkeeperSource, read_ranges
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 
@@ -72,40 +71,36 @@ def snapshot(
     watch = watch or Watch()
     with open_output(spark, directory, is_remote=is_remote) as output:
         summary = Summary({}, {}, [], [])
-        retentions = update_history(output, options, summary, watch, found)
-        make_tables(output, Given(options, retentions), summary, watch)
+        make_tables(output, update_history(output, options, summary, watch, found), summary, watch)
         return summary
 
 
 def update_history(
     output: Output, options: Mapping[str, str], summary: Summary, watch: Watch, found: Plan | None = None
-) -> Retentions:
-    """Append what the clusters have and the tables have not; `found` as for `snapshot`. The result is how long they
-    keep offsets.
+) -> Given:
+    """Append what the clusters have and the tables have not; `found` as for `snapshot`. The result is what the clusters
+    said.
     """
     parsed = parse_options({**options, "rows": "decoded"})
     found = found or asyncio.run(plan(parsed))
+    parsed = named(parsed, found.ranges)
     left, strange = readings(found.ranges, output.ledger.next_offsets)
     for name, error in [*found.failed.items(), *strange.items()]:
         _tell_problem(Problem(name, str(error)), summary, watch)
     asked = ask_retentions(parsed, found.ranges)
     _tell_notes([*asked.notes, *(note for each in left for note in each.notes)], summary, watch)
     watch.reading(sum(each.size for each in left))
-    _read(output, _Asked(parsed, asked.by_cluster), left, summary, watch)
-    return asked.by_cluster
+    given = Given(parsed, asked.by_cluster)
+    _read(output, given, left, summary, watch)
+    return given
 
 
-class _Asked(NamedTuple):
-    options: Options
-    retentions: Retentions
-
-
-def _read(output: Output, asked: _Asked, left: list[Reading], summary: Summary, watch: Watch) -> None:
+def _read(output: Output, given: Given, left: list[Reading], summary: Summary, watch: Watch) -> None:
     """All clusters at once; one by one when that fails."""
     if not left:
         return
     try:
-        _append(output, asked, left, summary, watch)
+        _append(output, given, left, summary, watch)
     except (PySparkException, SourceError) as error:
         if (cause := cause_of(error)) is None:
             raise
@@ -113,21 +108,21 @@ def _read(output: Output, asked: _Asked, left: list[Reading], summary: Summary, 
             _tell_problem(Problem(left[0].name, cause), summary, watch)
         else:
             for each in left:
-                _read(output, asked, [each], summary, watch)
+                _read(output, given, [each], summary, watch)
 
 
-def _append(output: Output, asked: _Asked, left: list[Reading], summary: Summary, watch: Watch) -> None:
+def _append(output: Output, given: Given, left: list[Reading], summary: Summary, watch: Watch) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Iterator[pa.RecordBatch]
     if output.is_here and sum(each.size for each in left) < RECORDS_WORTH_A_TASK:
         # Done before a worker of Spark's would have started.
-        decoded = read_ranges([one for each in left for one in each.ranges if one.size], asked.options)
+        decoded = read_ranges([one for each in left for one in each.ranges if one.size], given.options)
     else:
         output.spark.dataSource.register(GroupkeeperSource)
-        decoded = output.spark.read.format("groupkeeper").options(**source_options(asked.options, left)).load()
+        decoded = output.spark.read.format("groupkeeper").options(**source_options(given.options, left)).load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
-    appended = append(output, decoded, asked.retentions, read_to)
+    appended = append(output, decoded, given.retentions, read_to)
     for table, rows in appended.rows.items():
         summary.new_rows[table] = summary.new_rows.get(table, 0) + rows
     if appended.problems:

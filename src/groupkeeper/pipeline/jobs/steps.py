@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.jobs.log_offsets import log_offsets
+from groupkeeper.pipeline.options import Options
 from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import (
     CURRENT_OFFSETS,
@@ -39,9 +40,9 @@ Tables = Mapping[str, DataFrame]
 
 
 class Given(NamedTuple):
-    """What is known beside the tables: the source's options, and how long the clusters keep offsets."""
+    """What is known beside the tables: the clusters by their names there, and how long they keep offsets."""
 
-    options: Mapping[str, str]
+    options: Options
     retentions: Retentions
 
 
