@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import Busy, LocalFiles
 from groupkeeper.pipeline.jobs.ledger import Ledger
+from groupkeeper.pipeline.jobs.output import open_output
 
 
 class Killed(BaseException):
@@ -109,6 +112,43 @@ def test_two_runs_do_not_write_the_same_entry(tmp_path: Path) -> None:
         LocalFiles(tmp_path).lock(),
     ):
         pass
+
+
+class FullFiles(LocalFiles):
+    """A disk on which the second file that is moved finds no room, once."""
+
+    moved = 0
+
+    def move(self, source: str, target: str) -> None:
+        self.moved += 1
+        if self.moved == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().move(source, target)
+
+
+def test_files_that_could_not_be_moved_are_moved_by_the_next_append(tmp_path: Path) -> None:
+    ledger = Ledger(FullFiles(tmp_path), "DIR")
+    with pytest.raises(OSError, match="No space left"):
+        ledger.append({"commits": [stage(tmp_path, name, name) for name in "ab"]}, {"c": {0: 2}})
+    assert (rows(tmp_path), ledger.is_settled) == ("a", False)
+    ledger.append({"commits": [stage(tmp_path, "c", "c")]}, {"c": {0: 3}})
+    assert (rows(tmp_path), ledger.is_settled) == ("abc", True)
+
+
+def test_what_is_written_aside_stays_until_it_is_in_its_place(tmp_path: Path) -> None:
+    spark: Any = None  # which nothing here asks
+
+    def fail() -> None:
+        with open_output(spark, str(tmp_path)) as output:
+            output.ledger = Ledger(FullFiles(tmp_path), str(tmp_path))
+            output.ledger.append({"commits": [stage(tmp_path, name, name) for name in "ab"]}, {"c": {0: 2}})
+
+    with pytest.raises(SourceError, match="cannot be written: No space left"):
+        fail()
+    assert rows(tmp_path) == "a"
+    with open_output(spark, str(tmp_path)):
+        assert rows(tmp_path) == "ab"
+    assert not (tmp_path / "_groupkeeper" / "staging").exists()
 
 
 def test_a_file_that_is_gone_is_said(tmp_path: Path) -> None:

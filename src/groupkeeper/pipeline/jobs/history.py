@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
-from groupkeeper.pipeline.jobs.output import Output
+from groupkeeper.pipeline.jobs.output import Output, Staged
 from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.history import commits, group_records, is_commit
@@ -45,18 +45,19 @@ def append(
     with output.lock:
         known = output.ledger.next_offsets
         if isinstance(decoded, DataFrame):
-            staged, _ = output.stage(decoded.where(_is_new(known)), DECODED)
+            new = output.stage(decoded.where(_is_new(known)), DECODED)
         else:
-            staged, _ = output.stage_here(decoded, DECODED)
-        counts, seen = _counted(staged)
-        files: dict[str, list[str]] = {}
+            new = output.stage_here(decoded, DECODED)
+        counts, seen = _counted(new.frame)
+        staged: dict[str, Staged] = {}
         if counts.commits or not output.ledger.files(COMMITS.name):
-            files[COMMITS.name] = output.stage(_commits(output, staged, known, counts, retentions), COMMITS)[1]
+            staged[COMMITS.name] = output.stage(_commits(output, new.frame, known, counts, retentions), COMMITS)
         if counts.others or not output.ledger.files(GROUP_RECORDS.name):
-            files[GROUP_RECORDS.name] = output.stage(group_records(staged), GROUP_RECORDS)[1]
+            staged[GROUP_RECORDS.name] = output.stage(group_records(new.frame), GROUP_RECORDS)
         reached = seen if read_to is None else read_to
-        if files or _is_further(reached, known):
-            output.ledger.append(files, reached)
+        if staged or _is_further(reached, known):
+            output.ledger.append({name: each.files for name, each in staged.items()}, reached)
+        output.discard([new, *staged.values()])  # `follow` may run for months
     return Appended({COMMITS.name: counts.commits, GROUP_RECORDS.name: counts.others}, counts.problems)
 
 

@@ -38,6 +38,8 @@ class Ledger:
         self._files = files
         self._directory = directory
         self._number = 0
+        self.is_settled = True
+        """Whether every file of the last entry is in its place, so that what was written aside is of no use."""
         self._last: dict[str, Any] = {"id": uuid.uuid4().hex, "next_offsets": {}, "files": {}, "moves": []}
         numbers = sorted(int(match[1]) for name in files.names(_ENTRIES) if (match := _NAME.fullmatch(name)))
         if numbers:
@@ -65,6 +67,8 @@ class Ledger:
 
         Raises SourceError when another run has done so meanwhile.
         """
+        if not self.is_settled:  # the append before this one failed between its entry and its last file
+            self._move()
         number = self._number + 1
         moves = [
             Move(source, f"{table}/{number:010}-{index:03}.parquet")
@@ -89,6 +93,7 @@ class Ledger:
         self, number: int, files: Mapping[str, Sequence[str]], next_offsets: Mapping[str, Any], moves: Sequence[Move]
     ) -> None:
         entry = {"id": self.id, "next_offsets": next_offsets, "files": files, "moves": moves}
+        self.is_settled = False
         if not self._files.write_new(_entry(number), json.dumps(entry)):
             raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
         self._number, self._last = number, json.loads(json.dumps(entry))
@@ -99,6 +104,7 @@ class Ledger:
     def _move(self) -> None:
         for source, target in self._last["moves"]:
             self._files.move(source, target)
+        self.is_settled = True
 
     def _check(self) -> None:
         for table, names in self._last["files"].items():

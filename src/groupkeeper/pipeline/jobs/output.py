@@ -7,6 +7,7 @@ import re
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from groupkeeper.pipeline.jobs.files import Files, files_of, local_path
 from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["Output", "first_line", "open_output"]
+__all__ = ["Output", "Staged", "first_line", "open_output"]
 
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _STAGING = f"{ROOT}/staging"
@@ -38,9 +39,18 @@ def open_output(spark: SparkSession, directory: str, *, is_remote: bool = False)
             try:
                 yield output
             finally:
-                files.remove(_STAGING)
+                if output.ledger.is_settled:  # else the next run moves what is there into the tables
+                    files.remove(_STAGING)
     except OSError as error:
         raise SourceError(f"{directory} cannot be written: {error.strerror or error}") from error
+
+
+class Staged(NamedTuple):
+    """What was written aside: its rows, and where they are below the output directory."""
+
+    frame: DataFrame
+    directory: str
+    files: list[str]
 
 
 class Output:
@@ -72,15 +82,15 @@ class Output:
             return self.spark.createDataFrame([], table.ddl)
         return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
 
-    def stage(self, frame: DataFrame, table: Table) -> tuple[DataFrame, list[str]]:
-        """Write what no reader shall see; the result reads it from there, and names its files."""
+    def stage(self, frame: DataFrame, table: Table) -> Staged:
+        """Write what no reader shall see."""
         if frame.columns != table.names:
             raise AssertionError(f"{table.name}: columns {frame.columns}")
         path = _aside(table)
         frame.write.options(**_PLAIN).parquet(self.url(path))
         return self._staged(path, table)
 
-    def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> tuple[DataFrame, list[str]]:
+    def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> Staged:
         """As `stage`, of rows that are in this process, in a directory of this machine."""
         assert self._local is not None
         path = _aside(table)
@@ -90,28 +100,27 @@ class Output:
                 writer.write_batch(batch)
         return self._staged(path, table)
 
-    def _staged(self, path: str, table: Table) -> tuple[DataFrame, list[str]]:
+    def _staged(self, path: str, table: Table) -> Staged:
         files = [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
-        return self.spark.read.schema(table.ddl).parquet(self.url(path)), files
+        return Staged(self.spark.read.schema(table.ddl).parquet(self.url(path)), path, files)
+
+    def discard(self, staged: Iterable[Staged]) -> None:
+        """Remove what was written aside and is needed no more."""
+        for each in staged:
+            self.files.remove(each.directory)
 
     def replace(self, frame: DataFrame, table: Table) -> int:
         """Write the table anew; readers find the old one or the new one. The result is its number of rows."""
-        return self._put(*self.stage(frame, table), table)
-
-    def replace_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> int:
-        """As `replace`, of rows that are in this process."""
-        return self._put(*self.stage_here(batches, table), table)
-
-    def _put(self, written: DataFrame, files: list[str], table: Table) -> int:
-        rows = self.rows(written, files)
-        self.files.replace(files[0].rpartition("/")[0], table.name)
+        staged = self.stage(frame, table)
+        rows = self._rows(staged)
+        self.files.replace(staged.directory, table.name)
         return rows
 
-    def rows(self, frame: DataFrame, files: list[str]) -> int:
-        """Number of rows in files that Spark wrote: of the files' ends where they are on this machine."""
+    def _rows(self, staged: Staged) -> int:
+        """Number of rows: of the files' ends where they are on this machine."""
         if self._local is None:
-            return frame.count()
-        return sum(int(pq.read_metadata(self._local / name).num_rows) for name in files)
+            return staged.frame.count()
+        return sum(int(pq.read_metadata(self._local / name).num_rows) for name in staged.files)
 
 
 def _aside(table: Table) -> str:
