@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.ledger import ROOT
 from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
-from groupkeeper.pipeline.jobs.reading import readings, source_options
+from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
@@ -57,7 +58,7 @@ def follow(
             while not stop.is_set():
                 following.look_after()
                 is_due = time.monotonic() - refreshed_at >= refresh_s or not refreshed_at
-                if following.appended != seen and following.is_caught_up and is_due:
+                if is_due and following.appended != seen and following.is_caught_up:
                     seen = following.appended
                     _refresh(output, following)
                     refreshed_at = time.monotonic()
@@ -85,16 +86,16 @@ class _Following:
         self.options = options
         self._interval_s = interval_s
         self._queries: dict[int, StreamingQuery] = {}
-        self._names: dict[int, str] = {}
+        self._readings: dict[int, Reading] = {}
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
         self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
         self._told: dict[int, str] = {}
-        self._left = 0
+        self._counting = threading.Lock()  # each query appends in a thread of its own
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether what there was at the beginning has been read."""
-        return self._left <= 0 or not self._queries
+        """Whether what there was when the queries began has been read."""
+        return all(_has_read(query, self._readings[number]) for number, query in self._queries.items())
 
     def begin(self, found: Plan | None) -> None:
         self._start(range(len(self.options.clusters)), found)
@@ -137,8 +138,7 @@ class _Following:
         for reading in left:
             for note in reading.notes:
                 self.watch.note(note)
-            self._left += reading.size
-            self._names[reading.number] = reading.name
+            self._readings[reading.number] = reading
             wanted = source_options(self.options, [reading], is_streaming=True)
             self._queries[reading.number] = self._query(reading.name, wanted)
         self.watch.reading(sum(each.size for each in left))
@@ -159,12 +159,12 @@ class _Following:
 
     def _append(self, batch: DataFrame, number: int) -> None:
         appended = append(self._output, batch, self.retentions)
+        with self._counting:
+            self.appended += sum(appended.rows.values())
+            for table, rows in appended.rows.items():
+                self.summary.new_rows[table] = self.summary.new_rows.get(table, 0) + rows
         for table, rows in appended.rows.items():
-            self.summary.new_rows[table] = self.summary.new_rows.get(table, 0) + rows
             self.watch.table(table, rows, is_appended=True)
-        rows = sum(appended.rows.values())
-        self._left -= rows
-        self.appended += rows
         if appended.problems:
             self.watch.note(f"{appended.problems} records could not be decoded: group_records.problem says why")
 
@@ -174,5 +174,16 @@ class _Following:
         self._pauses[number] = min(2 * pause_s, _LONGEST_PAUSE_S)
         if self._told.get(number) != text:
             self._told[number] = text
-            name = self._names.get(number, self.options.clusters[number].title)
+            reading = self._readings.get(number)
+            name = self.options.clusters[number].title if reading is None else reading.name
             self.watch.problem(Problem(name, f"{text}; trying again"))
+
+
+def _has_read(query: StreamingQuery, reading: Reading) -> bool:
+    """Whether a query has come to the end of what there was. Rows would not tell: a log that was compacted, or has
+    aborted transactions, gives fewer of them than it has offsets.
+    """
+    progress = query.lastProgress
+    reached = json.loads(progress["sources"][0]["endOffset"] or "{}") if progress else {}
+    own = reached.get(reading.name, {})
+    return all(own.get(each.topic, {}).get(str(each.partition), 0) >= each.end for each in reading.ranges if each.size)
