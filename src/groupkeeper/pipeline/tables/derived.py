@@ -24,27 +24,42 @@ __all__ = [
 
 _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 _GROUP = (_CLUSTER, Column("group_id", pa.string(), "the group"))
-_COMMITTED = (
-    *_GROUP,
-    Column("topic", pa.string(), "the topic"),
-    Column("partition", pa.int32(), "its partition"),
+_PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
+_PARTITION_OR_GROUP = (
+    Column("topic", pa.string(), "the topic; null: the group as a whole"),
+    Column("partition", pa.int32(), "its partition; null: the group as a whole"),
 )
-_BY_PARTITION = ("cluster", "group_id", "topic", "partition")
+_COMMITTED_OFFSET = Column("committed_offset", pa.int64(), "the next offset to read")
+_LEADER_EPOCH = Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given")
+_METADATA = Column("metadata", pa.string(), "what the client wrote beside the offset")
+_COMMIT_PLACE = (
+    Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit"),
+    Column("log_offset", pa.int64(), "offset of the commit there"),
+)
+_LOG_ENDS = (
+    Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
+    Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
+    Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
+)
+_MEASURED_TIME = Column("measured_time", TIME, "when the partition was asked; null: it could not be")
+
+_BY_PARTITION = ("cluster", "topic", "partition")
+_BY_COMMITTED = ("cluster", "group_id", "topic", "partition")
 
 CURRENT_OFFSETS = Table(
     "current_offsets",
     "group and partition that has a committed offset",
-    _BY_PARTITION,
+    _BY_COMMITTED,
     (
-        *_COMMITTED,
-        Column("committed_offset", pa.int64(), "the next offset to read"),
-        Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given"),
+        *_GROUP,
+        *_PARTITION,
+        _COMMITTED_OFFSET,
+        _LEADER_EPOCH,
         Column("topic_id", pa.string(), "id of the topic; null: not given"),
-        Column("metadata", pa.string(), "what the client wrote beside the offset"),
+        _METADATA,
         Column("commit_time", TIME, "when it was committed"),
         Column("expire_time", TIME, "when it expires by its own; null: by the broker's retention"),
-        Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit"),
-        Column("log_offset", pa.int64(), "offset of the commit there"),
+        *_COMMIT_PLACE,
     ),
 )
 
@@ -145,22 +160,19 @@ RATES = Table(
 LOG_OFFSETS = Table(
     "log_offsets",
     "partition that a group has a committed offset of, as its cluster tells it",
-    ("cluster", "topic", "partition"),
+    _BY_PARTITION,
     (
         _CLUSTER,
-        Column("topic", pa.string(), "the topic"),
-        Column("partition", pa.int32(), "its partition"),
+        *_PARTITION,
         Column("topic_id", pa.string(), "id of the topic that is there now; null: not known"),
-        Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
-        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
-        Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
+        *_LOG_ENDS,
         Column(
             "records",
             pa.list_(pa.struct([("offset", pa.int64()), ("is_there", pa.bool_()), ("time", TIME)])),
             "by committed offset, the first record from there on: whether there is one, and its timestamp (null: it "
             "has none); offsets whose record could not be read are missing",
         ),
-        Column("measured_time", TIME, "when the partition was asked"),
+        _MEASURED_TIME,
         Column("is_deleted", pa.bool_(), "whether the cluster says that the partition does not exist"),
         Column("problem", pa.string(), "why the partition could not be asked; null: it was"),
     ),
@@ -169,13 +181,12 @@ LOG_OFFSETS = Table(
 LAG = Table(
     "lag",
     "group and partition that has a committed offset",
-    _BY_PARTITION,
+    _BY_COMMITTED,
     (
-        *_COMMITTED,
-        Column("committed_offset", pa.int64(), "the next offset to read"),
-        Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
-        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
-        Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
+        *_GROUP,
+        *_PARTITION,
+        _COMMITTED_OFFSET,
+        *_LOG_ENDS,
         Column("lag", pa.int64(), "records to read for a reader of everything; null as above"),
         Column(
             "committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as above"
@@ -187,7 +198,7 @@ LAG = Table(
         ),
         Column("lag_basis", pa.string(), "how lag_ms is known: exact, interpolated, unknown"),
         Column("commit_time", TIME, "when the offset was committed"),
-        Column("measured_time", TIME, "when the partition was asked"),
+        _MEASURED_TIME,
         Column(
             "committed_lag_ms", pa.int64(), "as lag_ms, of a reader of committed records: 0 where they end at the LSO"
         ),
@@ -199,15 +210,15 @@ REWINDS = Table(
     "commit that moves an offset back, or ahead without anybody reading (a reset, an offset beyond the log)",
     ("cluster", "log_partition", "log_offset"),
     (
-        *_COMMITTED,
+        *_GROUP,
+        *_PARTITION,
         Column("rewind_time", TIME, "when it was committed"),
         Column("from_offset", pa.int64(), "the offset before"),
         Column("to_offset", pa.int64(), "the offset after"),
         Column("records", pa.int64(), "records read again (below 0: skipped)"),
         Column("direction", pa.string(), "back or ahead"),
         Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
-        Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit"),
-        Column("log_offset", pa.int64(), "offset of the commit there"),
+        *_COMMIT_PLACE,
     ),
 )
 
@@ -216,9 +227,8 @@ STALE = Table(
     "group or committed offset that nobody seems to need, and why",
     ("cluster", "group_id", "topic", "partition", "reason"),
     (
-        *_COMMITTED[:2],
-        Column("topic", pa.string(), "the topic; null: the group as a whole"),
-        Column("partition", pa.int32(), "its partition; null: the group as a whole"),
+        *_GROUP,
+        *_PARTITION_OR_GROUP,
         Column("reason", pa.string(), "idle, topic_deleted, expiring, below_log_start"),
         Column("idle_days", pa.float64(), "days since the last commit"),
         Column(
@@ -233,9 +243,10 @@ STALE = Table(
 STATUS = Table(
     "status",
     "group and partition that has a committed offset, and its group (topic null)",
-    _BY_PARTITION,
+    _BY_COMMITTED,
     (
-        *_COMMITTED,
+        *_GROUP,
+        *_PARTITION_OR_GROUP,
         Column(
             "status", pa.string(), "ok, lagging, stalled, stopped, rewound; unknown where the log could not be asked"
         ),
@@ -249,24 +260,24 @@ STATUS = Table(
 OFFSETS_AS_OF = Table(
     "offsets_as_of",
     "group and partition that had a committed offset at the time asked for",
-    _BY_PARTITION,
+    _BY_COMMITTED,
     (
-        *_COMMITTED,
+        *_GROUP,
+        *_PARTITION,
         Column("committed_offset", pa.int64(), "the offset committed then"),
         Column("commit_time", TIME, "when it had been committed"),
-        Column("leader_epoch", pa.int32(), "leader epoch that was committed with it; null: not given"),
-        Column("metadata", pa.string(), "what the client wrote beside the offset"),
+        _LEADER_EPOCH,
+        _METADATA,
     ),
 )
 
 SCAN_TIME = Table(
     "scan_time",
     "partition that was scanned",
-    ("cluster", "topic", "partition"),
+    _BY_PARTITION,
     (
         _CLUSTER,
-        Column("topic", pa.string(), "the topic"),
-        Column("partition", pa.int32(), "its partition"),
+        *_PARTITION,
         Column("offset", pa.int64(), "first offset with a timestamp at or after the time asked for; −1: none"),
         Column("record_time", TIME, "timestamp of that record; null: none"),
         Column("end_offset", pa.int64(), "where the scan ends: the last stable offset when it was planned"),
