@@ -5,8 +5,8 @@ is decoded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders
@@ -21,7 +21,7 @@ from groupkeeper.pipeline.decode.batches import Aborted, Batches, CorruptBatch, 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.options import ClusterOptions, Options
 from groupkeeper.pipeline.planning import Range
-from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, error_for
+from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed, error_for
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
 from groupkeeper.protocol.messages.list_offsets_request import (
@@ -31,7 +31,7 @@ from groupkeeper.protocol.messages.list_offsets_request import (
 )
 from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 
-__all__ = ["Fetched", "fetch"]
+__all__ = ["Fetched", "corrupt", "fetch"]
 
 _MAX_VERSION = 12  # topics by name; ids bring nothing to a reader
 _FETCH_BYTES = 16 * 1024 * 1024
@@ -75,6 +75,13 @@ def fetch(
         loop.close()
 
 
+class _Answer(NamedTuple):
+    """Of what partitions have: `failure` is one after which leaders are looked up again, None: there was none."""
+
+    found: list[tuple[Range, RecordSet]]
+    failure: Exception | None
+
+
 class _Reader:
     def __init__(self, ranges: Sequence[Range], options: Options, is_done: Callable[[Range], bool]) -> None:
         self._options = options
@@ -111,8 +118,7 @@ class _Reader:
         last: Exception | None = None
         while self._fill():
             try:
-                peer, keys = await self._choose(is_again, deadline)
-                found, last = await self._ask(peer, keys, deadline)
+                found, last = await self._ask_next(is_again, deadline)
                 if found:
                     return found
                 is_again = last is not None
@@ -162,23 +168,19 @@ class _Reader:
         self._waiting += reversed(kept)
         return bool(self._open)
 
-    async def _choose(self, is_again: bool, deadline: Deadline) -> tuple[Peer, list[TopicPartition]]:
+    async def _ask_next(self, is_again: bool, deadline: Deadline) -> _Answer:
+        """The next one of the partitions' leaders, by turns; they are looked up when `is_again`."""
         located = await locate_leaders(self._cluster, list(self._open), is_again, deadline)
         for key, failure in located.failed.items():
             raise self._refused(key, failure)
         if not located.by_peer:
-            backoff = self._cluster.backoff()
-            await backoff.pause(deadline, next(iter(located.retry.values())))
-            return await self._choose(True, deadline)
+            return _Answer([], next(iter(located.retry.values())))
         self._turn += 1
         peers = list(located.by_peer)
         peer = peers[self._turn % len(peers)]
-        return peer, located.by_peer[peer]
+        return await self._ask(peer, located.by_peer[peer], deadline)
 
-    async def _ask(
-        self, peer: Peer, keys: list[TopicPartition], deadline: Deadline
-    ) -> tuple[list[tuple[Range, RecordSet]], Exception | None]:
-        """What has records, and a failure after which leaders are looked up again."""
+    async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _Answer:
         shift = self._turn % len(keys)
         keys = keys[shift:] + keys[:shift]  # so that none waits for ever behind full ones
 
@@ -197,7 +199,7 @@ class _Reader:
                     last = await self._failed(peer, key, error_for(partition.error_code), deadline) or last
                 elif partition.records:
                     found.append((self._open[key], _record_set(self._open[key], partition)))
-        return found, last
+        return _Answer(found, last)
 
     def _request(self, keys: list[TopicPartition]) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
@@ -277,13 +279,13 @@ def _record_set(found: Range, partition: PartitionData) -> RecordSet:
 
 
 def _said(failure: Exception) -> str:
-    name = type(failure).__name__
-    if name == "TopicAuthorizationFailed":
+    if isinstance(failure, TopicAuthorizationFailed):
         return "not authorized: the principal needs Read on the topic"
+    name = type(failure).__name__
     return f"{name}: {failure}" if isinstance(failure, KafkaError) else str(failure) or name
 
 
-def _positive(properties: Any, name: str, default: int) -> int:
+def _positive(properties: Mapping[str, str], name: str, default: int) -> int:
     text = str(properties.get(name, default)).strip()
     if not text.isdecimal() or not int(text):
         raise IllegalArgument(f"{name}={text}: a number of bytes is needed")

@@ -1,0 +1,94 @@
+"""The fetches of a task, from a broker without Spark: what arrives, and what is said when nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupkeeper.pipeline.decode.records import records_seen
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.fetching import fetch
+from groupkeeper.pipeline.options import Options, parse_options
+from groupkeeper.pipeline.planning import Range
+from groupkeeper.testing.background import BackgroundBroker
+
+PATIENCE_S = 60
+RECORDS = 100
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    """A broker with the topic `t`: partition 0 has all its records, 1 has lost the first 40."""
+    with BackgroundBroker() as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 2, 1)])["t"].result(PATIENCE_S)
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 10})
+        for number in range(2 * RECORDS):
+            producer.produce("t", b"%d" % number, None, number % 2)
+        assert producer.flush(PATIENCE_S) == 0
+        (removed,) = admin.delete_records([TopicPartition("t", 1, 40)]).values()
+        removed.result(PATIENCE_S)
+        yield broker.bootstrap_servers
+
+
+def options_of(servers: str, **more: str) -> Options:
+    properties = {"kafka.retry.backoff.ms": "1", "kafka.retry.backoff.max.ms": "1"}
+    return parse_options({"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": "t", **properties, **more})
+
+
+def piece(partition: int, start: int, end: int, topic: str = "t") -> Range:
+    return Range(0, "c", topic, partition, start, end)
+
+
+def offsets(ranges: list[Range], options: Options) -> dict[int, list[int]]:
+    """What arrives, by partition."""
+    found: dict[int, list[int]] = {}
+    for fetched in fetch(ranges, options):
+        records = records_seen(fetched.batches, fetched.sets)
+        for number, offset in zip(records.set_index.tolist(), records.offset.tolist(), strict=True):
+            found.setdefault(fetched.ranges[number].partition, []).append(offset)
+    return found
+
+
+@pytest.mark.parametrize("bytes_of_partition", ["1", "1000000"])
+def test_every_offset_of_the_ranges_arrives_once(servers: str, bytes_of_partition: str) -> None:
+    """Two ranges of one partition too, and batches larger than what is asked for."""
+    options = options_of(servers, **{"kafka.max.partition.fetch.bytes": bytes_of_partition})
+    found = offsets([piece(0, 3, 25), piece(1, 40, 100), piece(0, 25, 77)], options)
+    assert found == {0: list(range(3, 77)), 1: list(range(40, 100))}
+
+
+def test_a_range_is_given_up_once_it_is_done(servers: str) -> None:
+    seen: set[int] = set()
+
+    def is_done(found: Range) -> bool:
+        return found.partition in seen
+
+    count = 0
+    pieces = [piece(0, 0, 100), piece(0, 0, 100)]
+    for fetched in fetch(pieces, options_of(servers, **{"kafka.max.partition.fetch.bytes": "1"}), is_done=is_done):
+        seen |= {each.partition for each in fetched.ranges}
+        count += 1
+    assert 1 <= count <= 2  # a fetch was under way
+
+
+def test_offsets_that_went_meanwhile(servers: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        offsets([piece(1, 10, 60)], options_of(servers))
+    assert str(caught.value).startswith("cluster c, partition t-1: offsets 10 to 39 were removed while they were to be")
+    some = options_of(servers, failOnDataLoss="false")
+    assert offsets([piece(1, 10, 60)], some) == {1: list(range(40, 60))}
+    assert offsets([piece(1, 10, 40)], some) == {}
+    with pytest.raises(SourceError, match="t-0: offset 500 is beyond the end of the log, which has been cut since"):
+        offsets([piece(0, 500, 600)], some)
+
+
+def test_a_partition_without_a_leader_is_waited_for_and_named(servers: str) -> None:
+    options = options_of(servers, **{"kafkaConsumer.pollTimeoutMs": "3000"})
+    with pytest.raises(SourceError) as caught:
+        offsets([piece(0, 7, 9, "nowhere")], options)
+    text = "cluster c, partition nowhere-0, offset 7: nothing could be read for 3000 ms (kafkaConsumer.pollTimeoutMs): "
+    assert str(caught.value).startswith(f"{text}UnknownTopicOrPartition")
