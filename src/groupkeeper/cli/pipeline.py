@@ -65,12 +65,20 @@ def add_clusters(
 
 def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
     """The arguments that say where tables go, and what is said: `told` as text."""
-    parser.add_argument("--output", required=True, metavar="DIR", help="where the tables are: any path Spark writes to")
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", type=_directory, help="where the tables are: any path Spark writes to"
+    )
     parser.add_argument(
         "--output-format", choices=["text", "json"], default="text",
         help=f"what is written to standard output: {told}, or a JSON object that sums up; default: text",
     )  # fmt: skip
     parser.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+
+
+def _directory(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("expected a directory, or a URL that Spark writes to")
+    return text
 
 
 def add_spark(parser: ArgumentParser) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["SourceError", "cause_of"]
+import re
+
+__all__ = ["SourceError", "cause_of", "first_line"]
+
+_RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
+_JAVA = re.compile(r"(?:[\w$]+\.)+[\w$]*(?:Error|Exception): (?=\S)")
 
 
 class SourceError(Exception):
@@ -22,3 +27,14 @@ def cause_of(error: BaseException) -> str | None:
         if found:
             return text.strip()
     return None
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without what Java adds to it; of a worker's traceback, what it ends with."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if lines[0].startswith("An error occurred while calling ") and len(lines) > 1:  # Py4J; Java's text follows
+        return _JAVA.sub("", lines[1].removeprefix(": "), count=1)
+    if not lines[0].endswith("Traceback (most recent call last):"):
+        return lines[0]
+    ends = [line for line in lines[1:] if _RAISED.match(line)]
+    return f"{lines[0].partition('Traceback')[0]}{ends[0]}" if ends else lines[0]

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from groupkeeper.pipeline.errors import SourceError, cause_of
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.options import EARLIEST, LATEST, parse_options
 from groupkeeper.pipeline.planning import Range, named, pack
 
@@ -95,3 +95,16 @@ def test_the_cause_is_found_in_what_spark_says_of_it() -> None:
     text = "job aborted\nTraceback ...\ngroupkeeper.pipeline.errors.SourceError: cluster c: gone\n\tat org.apache"
     assert cause_of(RuntimeError(text)) == "cluster c: gone"
     assert cause_of(RuntimeError("else")) is None
+
+
+def test_of_what_java_says_the_reason_is_told() -> None:
+    said = (
+        "An error occurred while calling o58.getFileSystem.\n"
+        ': org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "s3"\n'
+        "\tat org.apache.hadoop.fs.FileSystem.getFileSystemClass(FileSystem.java:3586)"
+    )
+    assert first_line(RuntimeError(said)) == 'No FileSystem for scheme "s3"'
+    nameless = "An error occurred while calling o1.x.\n: java.lang.NullPointerException\n\tat x"
+    assert first_line(RuntimeError(nameless)) == "java.lang.NullPointerException"
+    assert first_line(RuntimeError("one\ntwo")) == "one"
+    assert first_line(RuntimeError("")) == "RuntimeError"

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlparse
 
-from groupkeeper.pipeline.errors import SourceError
+from py4j.protocol import Py4JError
+
+from groupkeeper.pipeline.errors import SourceError, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,7 +170,10 @@ class HadoopFiles:
         self._path_type = jvm.org.apache.hadoop.fs.Path
         self._input = jvm.org.apache.commons.io.IOUtils
         self._root = directory.rstrip("/")
-        self._files = self._path_type(directory).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        try:
+            self._files = self._path_type(directory).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        except Py4JError as error:
+            raise SourceError(f"{directory} is out of reach: {first_line(error)}") from error
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()

@@ -12,10 +12,10 @@ from urllib.parse import quote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from groupkeeper.pipeline.errors import cause_of
+from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.ledger import ROOT
-from groupkeeper.pipeline.jobs.output import Output, first_line, open_output
+from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.steps import Given

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
@@ -18,9 +17,8 @@ from groupkeeper.pipeline.jobs.files import Files, files_of, local_path
 from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["Output", "Staged", "first_line", "open_output"]
+__all__ = ["Output", "Staged", "open_output"]
 
-_RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _STAGING = f"{ROOT}/staging"
 _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
@@ -125,12 +123,3 @@ class Output:
 
 def _aside(table: Table) -> str:
     return f"{_STAGING}/{uuid.uuid4().hex}-{table.name}"
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, without what Java adds to it; of a worker's traceback, what it ends with."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    if not lines[0].endswith("Traceback (most recent call last):"):
-        return lines[0]
-    ends = [line for line in lines[1:] if _RAISED.match(line)]
-    return f"{lines[0].partition('Traceback')[0]}{ends[0]}" if ends else lines[0]

@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from groupkeeper.pipeline.errors import SourceError, cause_of
-from groupkeeper.pipeline.jobs.output import first_line
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.session import start_session
 
 __all__ = ["session"]
@@ -30,7 +30,7 @@ def session(name: str, *, master: str | None, remote: str | None, is_short: bool
     is_wanted = False
     try:
         yield spark
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         is_wanted = (cause := cause_of(error)) is None
         raise SourceError(cause or f"{first_line(error)} (Spark's log: {log})") from error
     finally:
