@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.offsets_topic_traffic import classic_groups, newer_groups
 from tools.apache_kafka import ApacheKafka, run_tool
 
-from groupkeeper.pipeline.decode.arrow import Origin, decode
+from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.batches import RecordSet
 from groupkeeper.pipeline.decode.json_form import json_of
 from groupkeeper.pipeline.decode.records import read_record_sets
@@ -116,7 +116,7 @@ def with_numbers(struct: Any) -> Any:
 def ours(log: Path) -> dict[int, dict[str, Any]]:
     """The rows that the pipeline makes of a log file, aborted transactions included, by offset."""
     records, _ = read_record_sets([RecordSet(log.read_bytes(), 0, 2**62)])
-    batches = decode(records, [Origin("c", 0)])
+    batches = decode(records, places_of([Origin("c", 0)]))
     return {row["log_offset"]: row for batch in batches for row in batch.to_pylist()}
 
 

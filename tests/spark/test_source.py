@@ -20,7 +20,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.current_offsets import current_offsets, current_offsets_of_decoded
-from groupkeeper.pipeline.transforms.decoded import decode_key_value
+from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -182,8 +182,8 @@ def test_key_and_value_from_elsewhere_are_decoded_alike(spark: SparkSession, ser
         found.orderBy(*place).collect()
         == direct.withColumn("producer_id", F.lit(None).cast("bigint")).orderBy(*place).collect()
     )
-    by_source = spark.read.format("groupkeeper").options(path=str(tmp_path / "archive"), rows="decoded").load()
-    assert by_source.orderBy(*place).collect() == found.orderBy(*place).collect()
+    archived = decode_archive(spark, str(tmp_path / "archive"))
+    assert archived.orderBy(*place).collect() == found.orderBy(*place).collect()
 
 
 def test_transactions(spark: SparkSession, servers: str) -> None:

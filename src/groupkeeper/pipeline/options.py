@@ -62,10 +62,6 @@ class Options(NamedTuple):
     """All options of a read."""
 
     clusters: tuple[ClusterOptions, ...]
-    path: str | None = None
-    """Archived records are read instead of clusters; None: clusters are."""
-    cluster: str | None = None
-    """What the archive's cluster is called; None: as its column `cluster` says."""
     rows: str = "records"
     latest_only: bool = False
     includes_headers: bool = False
@@ -90,7 +86,7 @@ _PER_CLUSTER = (
     "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp",
 )
-_OWN = ("cluster", "clusters", "path", "rows", "latestOnly")
+_OWN = ("cluster", "clusters", "rows", "latestOnly")
 _COMMON = (
     "failOnDataLoss",
     "includeHeaders",
@@ -119,8 +115,6 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     latest_only = _boolean(given, "latestOnly", False)
     if latest_only and rows != "decoded":
         raise SourceError("latestOnly=true needs rows=decoded")
-    if "path" in given:
-        return _archive(given, is_streaming)
     if is_streaming and (wrong := [name for name in given if name.startswith("ending")]):
         raise SourceError(f"{wrong[0]}: a stream has no end")
     strategy = given.get("startingOffsetsByTimestampStrategy", "error").lower()
@@ -142,18 +136,6 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     )
 
 
-def _archive(given: Mapping[str, str], is_streaming: bool | None) -> Options:
-    allowed = {"path", "cluster", "rows", "minPartitions"}
-    if wrong := [name for name in given if name not in allowed]:
-        raise SourceError(f"{wrong[0]} has no meaning for archived records: path={given['path']}")
-    if given.get("rows") != "decoded":
-        raise SourceError(f"path={given['path']} needs rows=decoded: Spark itself reads the records as they are")
-    if is_streaming:
-        raise SourceError(f"path={given['path']}: an archive is no stream")
-    tasks = _number(given, "minPartitions")
-    return Options((), path=given["path"], cluster=given.get("cluster"), rows="decoded", tasks=tasks)
-
-
 def _named(options: Mapping[str, Any]) -> dict[str, str]:
     """The options by their names as they are documented; Spark may hand them over in lower case."""
     given: dict[str, str] = {}
@@ -164,6 +146,8 @@ def _named(options: Mapping[str, Any]) -> dict[str, str]:
             given[folded] = text
         elif folded in _NAMES:
             given[_NAMES[folded]] = text
+        elif folded == "path":  # of load("…")
+            raise SourceError(f"path={text}: files are read by groupkeeper.pipeline.transforms.decoded.decode_archive")
         else:
             near = difflib.get_close_matches(folded, _NAMES, 1)
             hint = f": did you mean {_NAMES[near[0]]}?" if near else ""

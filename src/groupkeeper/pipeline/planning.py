@@ -221,10 +221,10 @@ def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
     return _packed(pieces, tasks)
 
 
-def share(parts: Sequence[S], options: Options) -> list[list[S]]:
-    """Parts that cannot be cut, by tasks of about equal size."""
+def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
+    """Parts that cannot be cut, by tasks of about equal size; `tasks` None: as many as are worth it."""
     total = sum(part.size for part in parts)
-    return _packed(parts, options.tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK))
+    return _packed(parts, tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK))
 
 
 def _packed(parts: Sequence[S], tasks: int) -> list[list[S]]:

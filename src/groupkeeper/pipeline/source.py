@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from groupkeeper.pipeline.decode.archive import ArchivePart, archive_parts, read_archive
-from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys
+from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
 from groupkeeper.pipeline.decode.batches import CorruptBatch
 from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.options import EARLIEST, LATEST, Options, Start, parse_options
-from groupkeeper.pipeline.planning import Range, pack, plan_or_raise, share
+from groupkeeper.pipeline.planning import Range, pack, plan_or_raise
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -62,17 +60,10 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        if self._options.path is not None:
-            parts = archive_parts(self._options.path)
-            return [InputPartition(shared) for shared in share(parts, self._options)]
         return [Task(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        path = self._options.path
-        if path is None:
-            return read_ranges(partition.value or (), self._options)
-        parts: Sequence[ArchivePart] = partition.value or ()
-        return chain.from_iterable(read_archive(path, part, self._options.cluster) for part in parts)
+        return read_ranges(partition.value or (), self._options)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -155,7 +146,7 @@ def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
     if options.rows == "decoded":
         if options.latest_only:
             records = latest_of_keys(records)
-        yield from decode(records, [Origin(each.name, each.partition) for each in fetched.ranges])
+        yield from decode(records, places_of([Origin(each.name, each.partition) for each in fetched.ranges]))
     else:
         places = [(each.name, each.topic, each.partition) for each in fetched.ranges]
         yield raw_batch(records, places, options.includes_headers)

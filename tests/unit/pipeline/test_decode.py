@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys
+from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
 from groupkeeper.pipeline.decode.batches import RecordSet
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED
@@ -40,7 +40,7 @@ def rows(*records: Record) -> list[dict[str, Any]]:
 
 
 def decoded(records: Any) -> list[dict[str, Any]]:
-    batches = list(decode(records, [Origin("c", 7)]))
+    batches = list(decode(records, places_of([Origin("c", 7)])))
     assert all(batch.schema.equals(DECODED.arrow) for batch in batches)
     for batch in batches:
         batch.validate(full=True)

@@ -63,8 +63,7 @@ def test_clusters_of_a_list_need_no_names() -> None:
         ({"clusters": "[1]"}, "1 has no options of its own"),
         ({"clusters": "7"}, "at least one is needed"),
         ({"clusters": json.dumps([TOPIC, TOPIC])}, "h:9092 is there twice"),
-        ({"path": "p"}, "needs rows=decoded"),
-        ({"path": "p", "rows": "decoded", "subscribe": "t"}, "subscribe has no meaning"),
+        (TOPIC | {"path": "p"}, "path=p: files are read by"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, str], said: str) -> None:

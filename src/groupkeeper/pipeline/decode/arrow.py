@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,16 @@ from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, read_end_transaction
 
-__all__ = ["Origin", "decode", "latest_of_keys"]
+__all__ = ["Origin", "Places", "decode", "latest_of_keys", "places_of"]
 
 Row = dict[str, Any]
+
+_PLACE = ("cluster", "log_partition", "log_offset", "log_timestamp_ms", "producer_id")
+"""Columns of tables.DECODED that key and value do not decide."""
+_CONTENT = pa.schema([field for field in DECODED.arrow if field.name not in _PLACE])
+
+Places = Callable[[Records], dict[str, pa.Array]]
+"""Those columns of records, by name."""
 
 
 class Origin(NamedTuple):
@@ -33,8 +40,8 @@ class Origin(NamedTuple):
     partition: int
 
 
-def decode(records: Records, origins: Sequence[Origin]) -> Iterator[pa.RecordBatch]:
-    """All the records, offset commits first; `origins` has the place of each record set."""
+def decode(records: Records, places: Places) -> Iterator[pa.RecordBatch]:
+    """All the records, offset commits first."""
     types = key_types(records)
     may_be_commit = np.isin(types, COMMIT_TYPES) & ~records.is_control
     rest = ~may_be_commit
@@ -43,18 +50,17 @@ def decode(records: Records, origins: Sequence[Origin]) -> Iterator[pa.RecordBat
         candidates = records.where(rows)
         commits = read_commits(candidates, types[rows])
         try:
-            batch = _commits_batch(candidates, commits, types[rows], origins)
+            batch = _commits_batch(candidates, commits, types[rows], places)
         except pa.ArrowInvalid:  # a text that is not UTF-8: only now is it looked for
             commits = with_valid_texts(commits, records.data)
-            batch = _commits_batch(candidates, commits, types[rows], origins)
+            batch = _commits_batch(candidates, commits, types[rows], places)
         rest[rows[~commits.ok]] = True
         if batch.num_rows:
             yield batch
     if rest.any():
-        rows = np.flatnonzero(rest)
-        yield pa.RecordBatch.from_pylist(
-            [_row(records, row, origins[records.set_index[row]]) for row in rows.tolist()], schema=DECODED.arrow
-        )
+        others = records.where(rest)
+        found = pa.RecordBatch.from_pylist([_row(others, row) for row in range(len(others))], schema=_CONTENT)
+        yield _whole(others, places, dict(zip(_CONTENT.names, found.columns, strict=True)))
 
 
 def latest_of_keys(records: Records) -> Records:
@@ -69,7 +75,31 @@ def latest_of_keys(records: Records) -> Records:
     return records.where(np.sort(last))
 
 
-def _commits_batch(records: Records, commits: Commits, types: Ints, origins: Sequence[Origin]) -> pa.RecordBatch:
+def places_of(origins: Sequence[Origin]) -> Places:
+    """Those of fetched records, whose record sets come from `origins`."""
+    partitions = np.array([origin.partition for origin in origins], np.int64)
+
+    def places(records: Records) -> dict[str, pa.Array]:
+        return {
+            "cluster": _clusters(records, origins),
+            "log_partition": of_numbers(partitions[records.set_index], pa.int32()),
+            "log_offset": of_numbers(records.offset, pa.int64()),
+            "log_timestamp_ms": of_numbers(records.timestamp, pa.int64()),
+            "producer_id": of_numbers(records.producer_id, pa.int64(), records.producer_id < 0),
+        }
+
+    return places
+
+
+def _whole(records: Records, places: Places, content: dict[str, pa.Array]) -> pa.RecordBatch:
+    """A batch of all columns of tables.DECODED; those that are not given are null."""
+    columns = places(records) | content
+    schema = DECODED.arrow
+    empty = {field.name: pa.nulls(len(records), field.type) for field in schema if field.name not in columns}
+    return pa.RecordBatch.from_arrays([{**columns, **empty}[name] for name in schema.names], schema=schema)
+
+
+def _commits_batch(records: Records, commits: Commits, types: Ints, places: Places) -> pa.RecordBatch:
     """Of the commits that are `ok`. Raises pa.ArrowInvalid for a text that is not UTF-8."""
     records, types, commits = records.where(commits.ok), types[commits.ok], commits.where(commits.ok)
     gone = commits.is_tombstone
@@ -77,7 +107,6 @@ def _commits_batch(records: Records, commits: Commits, types: Ints, origins: Seq
     metadata_size = np.where(gone, -1, commits.metadata_size)
     metadata_at = np.where(gone, records.value_at, commits.metadata_at)
     columns = {
-        **_places(records, origins),
         "record_type": of_numbers(types, pa.int16()),
         "value_version": of_numbers(commits.version, pa.int16(), gone),
         "is_tombstone": pa.array(gone),
@@ -93,20 +122,7 @@ def _commits_batch(records: Records, commits: Commits, types: Ints, origins: Seq
             commits.expire_timestamp, pa.int64(), gone | (commits.expire_timestamp == -1)
         ),
     }
-    schema = DECODED.arrow
-    empty = {name: pa.nulls(len(records), schema.field(name).type) for name in schema.names if name not in columns}
-    return pa.RecordBatch.from_arrays([{**columns, **empty}[name] for name in schema.names], schema=schema)
-
-
-def _places(records: Records, origins: Sequence[Origin]) -> dict[str, pa.Array]:
-    partitions = np.array([origin.partition for origin in origins], np.int64)
-    return {
-        "cluster": _clusters(records, origins),
-        "log_partition": of_numbers(partitions[records.set_index], pa.int32()),
-        "log_offset": of_numbers(records.offset, pa.int64()),
-        "log_timestamp_ms": of_numbers(records.timestamp, pa.int64()),
-        "producer_id": of_numbers(records.producer_id, pa.int64(), records.producer_id < 0),
-    }
+    return _whole(records, places, columns)
 
 
 def _clusters(records: Records, origins: Sequence[Origin]) -> pa.StringArray:
@@ -116,17 +132,9 @@ def _clusters(records: Records, origins: Sequence[Origin]) -> pa.StringArray:
     return pa.array(names, pa.string()).take(pa.array(records.set_index))
 
 
-def _row(records: Records, row: int, origin: Origin) -> Row:
-    producer_id = int(records.producer_id[row])
-    found: Row = {
-        "cluster": origin.cluster,
-        "log_partition": origin.partition,
-        "log_offset": int(records.offset[row]),
-        "log_timestamp_ms": int(records.timestamp[row]),
-        "producer_id": None if producer_id < 0 else producer_id,
-    }
+def _row(records: Records, row: int) -> Row:
     key, value = records.key(row), records.value(row)
-    return found | (_marker(key, value) if records.is_control[row] else _one(key, value))
+    return _marker(key, value) if records.is_control[row] else _one(key, value)
 
 
 def _one(key: bytes | None, value: bytes | None) -> Row:

@@ -1,40 +1,58 @@
-"""Keys and values that are columns already → the columns of tables.DECODED, row for row."""
+"""Keys and values that are columns already, as archives and other connectors have them → batches of tables.DECODED."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from groupkeeper.pipeline.decode.arrow import Origin, decode
+from groupkeeper.pipeline.decode.arrow import decode
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.views import Ints
-from groupkeeper.pipeline.tables import DECODED
-from groupkeeper.pipeline.tables.log import PLACE
 
-__all__ = ["CONTENT", "decode_columns"]
+__all__ = ["PLACE_COLUMNS", "decode_columns"]
 
-CONTENT = tuple(
-    column
-    for column in DECODED.columns
-    if column.name not in {place.name for place in PLACE} | {"log_timestamp_ms", "producer_id"}
-)
-"""The columns that key and value alone decide."""
+PLACE_COLUMNS = ("cluster", "partition", "offset", "timestamp")
+"""What columns beside `key` and `value` are called, where there are any."""
 
 
-def decode_columns(keys: pa.Array, values: pa.Array) -> pa.StructArray:
-    """A struct of CONTENT for each pair of key and value, both binary."""
+def decode_columns(batch: pa.RecordBatch, cluster: str | None) -> Iterator[pa.RecordBatch]:
+    """The decoded records of a batch with binary `key` and `value`, offset commits first; of PLACE_COLUMNS, those
+    that it lacks are null. `cluster` None: as the column `cluster` says.
+    """
+    columns = {
+        "cluster": pa.repeat(pa.scalar(cluster), len(batch))
+        if cluster is not None
+        else _taken(batch, "cluster", pa.string()),
+        "log_partition": _taken(batch, "partition", pa.int32()),
+        "log_offset": _taken(batch, "offset", pa.int64()),
+        "log_timestamp_ms": _milliseconds(batch),
+        "producer_id": pa.nulls(len(batch), pa.int64()),
+    }
+
+    def places(records: Records) -> dict[str, pa.Array]:
+        if len(records) == len(batch):
+            return columns
+        rows = pa.array(records.offset)
+        return {name: column.take(rows) for name, column in columns.items()}
+
+    return decode(_records(batch["key"], batch["value"]), places)
+
+
+def _records(keys: pa.Array, values: pa.Array) -> Records:
+    """The offset of a record is its row."""
     key_data, key_at, key_size = _pieces(keys)
     value_data, value_at, value_size = _pieces(values)
-    count = len(keys)
-    zeros = np.zeros(count, np.int64)
-    never = np.zeros(count, np.bool_)
-    records = Records(
-        data=key_data + value_data,
+    zeros = np.zeros(len(keys), np.int64)
+    never = np.zeros(len(keys), np.bool_)
+    return Records(
+        data=b"".join((key_data, value_data)),
         set_index=zeros,
-        offset=np.arange(count),
+        offset=np.arange(len(keys)),
         timestamp=zeros,
         has_log_append_time=never,
-        producer_id=zeros - 1,
+        producer_id=zeros,
         is_control=never,
         key_at=key_at,
         key_size=key_size,
@@ -42,32 +60,28 @@ def decode_columns(keys: pa.Array, values: pa.Array) -> pa.StructArray:
         value_size=value_size,
         headers_at=zeros,
     )
-    found = pa.Table.from_batches(decode(records, [Origin("", 0)]), DECODED.arrow)
-    if len(found.column(0).chunks) > 1:  # commits come first
-        found = found.take(np.argsort(found["log_offset"].to_numpy()))
-    content = found.select([column.name for column in CONTENT]).combine_chunks()
-    return pa.StructArray.from_arrays(
-        [_whole(content[column.name], column.type) for column in CONTENT],
-        fields=[pa.field(column.name, column.type) for column in CONTENT],
-    )
 
 
-def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], kind)])
-
-
-def _pieces(column: pa.Array | pa.ChunkedArray) -> tuple[bytes, Ints, Ints]:
+def _pieces(column: pa.Array) -> tuple[memoryview, Ints, Ints]:
     """The bytes of a binary column, and where each value lies; −1 is the size of a null."""
-    if isinstance(column, pa.ChunkedArray):
-        column = _whole(column, column.type)
     column = column.cast(pa.binary())
     _, bounds, data = column.buffers()
     if bounds is None or not len(column):
-        return b"", np.empty(0, np.int64), np.empty(0, np.int64)
+        return memoryview(b""), np.empty(0, np.int64), np.empty(0, np.int64)
     ends = np.frombuffer(bounds, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     first, last = int(ends[0]), int(ends[-1])
-    octets = bytes(memoryview(data)[first:last]) if data is not None else b""
     size = np.diff(ends)
     if column.null_count:
         size = np.where(column.is_null().to_numpy(zero_copy_only=False), -1, size)
-    return octets, ends[:-1] - first, size
+    return memoryview(data or b"")[first:last], ends[:-1] - first, size
+
+
+def _taken(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    return batch[name].cast(kind) if name in batch.schema.names else pa.nulls(len(batch), kind)
+
+
+def _milliseconds(batch: pa.RecordBatch) -> pa.Array:
+    if "timestamp" in batch.schema.names and pa.types.is_timestamp(batch.schema.field("timestamp").type):
+        zone = batch.schema.field("timestamp").type.tz
+        return batch["timestamp"].cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
+    return _taken(batch, "timestamp", pa.int64())

@@ -70,5 +70,6 @@ def _shown(octets: bytes) -> str | None:
 
 
 def of_numbers(values: npt.NDArray[np.generic], kind: pa.DataType, is_null: Bools | None = None) -> pa.Array:
-    """Numbers as a column, null where `is_null`."""
-    return pa.array(values, mask=is_null).cast(kind)
+    """Numbers that fit `kind` as a column, null where `is_null`."""
+    mask = is_null if is_null is not None and is_null.any() else None
+    return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), mask=mask)

@@ -1,24 +1,23 @@
-"""Records of the offsets topic from anywhere → tables.DECODED."""
+"""Records of the offsets topic from elsewhere (another connector, archived files) → tables.DECODED."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import TimestampType
+from pyspark.sql import DataFrame, SparkSession
 
-from groupkeeper.pipeline.decode.columns import CONTENT, decode_columns
+from groupkeeper.pipeline.decode.archive import archive_parts, read_archive
+from groupkeeper.pipeline.decode.columns import PLACE_COLUMNS, decode_columns
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.planning import share
 from groupkeeper.pipeline.tables import DECODED
-from groupkeeper.pipeline.tables.schema import ddl_of
 
-__all__ = ["decode_key_value"]
+__all__ = ["decode_archive", "decode_key_value"]
 
 
 def decode_key_value(records: DataFrame, *, cluster: str | None = None) -> DataFrame:
-    """tables.DECODED of a DataFrame with binary `key` and `value`, as Spark's own Kafka connector gives it, or
-    archived files have it.
+    """tables.DECODED of a DataFrame with binary `key` and `value`, as Spark's own Kafka connector gives it.
 
     `partition`, `offset` and `timestamp` (a time, or milliseconds) and `cluster` are taken over where they are, and
     are null where not; `cluster` names all records' cluster. Aborted transactions must have been left out already.
@@ -28,34 +27,30 @@ def decode_key_value(records: DataFrame, *, cluster: str | None = None) -> DataF
     for name in ("key", "value"):
         if kinds.get(name) != "binary":
             raise SourceError(f"a binary column {name} is needed, the columns are: {', '.join(records.columns)}")
-    schema = ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in CONTENT)
-    content = arrow_udf(_decode, schema)(F.col("key"), F.col("value"))  # type: ignore[call-overload]
-    place: dict[str, Column] = {
-        "cluster": F.lit(cluster) if cluster is not None else _optional(records, "cluster", "string"),
-        "log_partition": _optional(records, "partition", "int"),
-        "log_offset": _optional(records, "offset", "bigint"),
-        "log_timestamp_ms": _milliseconds(records),
-        "producer_id": F.lit(None).cast("bigint"),
-    }
-    with_content = records.select(*(column.alias(name) for name, column in place.items()), content.alias("content"))
-    own = [name for name in DECODED.names if name not in place]
-    return with_content.select(*place, *(F.col(f"content.{name}").alias(name) for name in own)).select(*DECODED.names)
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from decode_columns(batch, cluster)
+
+    places = [name for name in PLACE_COLUMNS if name in kinds]
+    return records.select("key", "value", *places).mapInArrow(decode, DECODED.ddl)
 
 
-def _decode(keys: pa.Array, values: pa.Array) -> pa.Array:
-    return decode_columns(keys, values)
+def decode_archive(
+    spark: SparkSession, location: str, *, cluster: str | None = None, tasks: int | None = None
+) -> DataFrame:
+    """As `decode_key_value` of the parquet files below a path, or a URI that pyarrow knows, for much less: their
+    records do not pass through Java before they are decoded. Workers read the files, which must be there for them.
 
+    `tasks` is the number of tasks, None: as many as are worth it; a row group is never cut. Raises SourceError when
+    there is nothing to read, or key or value is missing.
+    """
+    shares = share(archive_parts(location), tasks)
 
-_decode.__annotations__ = {"keys": pa.Array, "values": pa.Array, "return": pa.Array}  # Spark chooses the kind by them
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                for part in shares[number]:
+                    yield from read_archive(location, part, cluster)
 
-
-def _optional(records: DataFrame, name: str, kind: str) -> Column:
-    return F.col(name).cast(kind) if name in records.columns else F.lit(None).cast(kind)
-
-
-def _milliseconds(records: DataFrame) -> Column:
-    if "timestamp" not in records.columns:
-        return F.lit(None).cast("bigint")
-    if isinstance(records.schema["timestamp"].dataType, TimestampType):
-        return F.unix_millis(F.col("timestamp"))
-    return F.col("timestamp").cast("bigint")
+    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(decode, DECODED.ddl)
