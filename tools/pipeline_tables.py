@@ -23,15 +23,21 @@ RULES = """\
 ## How they judge
 
 **What is not in the log is not told.** After compaction a group's earliest record that is left doesn't say that the
-group was created or its members joined then. A rebalance of a classic group is seen when it is complete. How far a
-share group is stands in another topic: it is in `groups`, `members` and `group_events`, but has no offsets, lag or
-status.
+group was created or its members joined then (of groups with a record for each member, it is the earliest record of
+the member that is told as "joined"). A group whose generation or epoch falls has been deleted meanwhile. A rebalance
+of a classic group is seen when it is complete. How far a share group is stands in another topic: it is in `groups`,
+`members` and `group_events`, but has no offsets, lag or status.
 
 **Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (counted from the
-commit, or from the time the group became empty), or its topic was being read; `expired` when it went within two
-checks after it could expire; `unknown` otherwise. How long offsets are kept and how often they are checked is what
-the cluster's brokers say when the tombstone is read (offsets.retention.minutes, offsets.retention.check.interval.ms);
-of a cluster that does not tell, which is said, Kafka's seven days and 10 minutes are taken.
+commit, or from the time the group became empty), or members of a classic group may have read its topic; `expired`
+when it went within two checks after it could expire; `unknown` otherwise. How long offsets are kept and how often they
+are checked is what the cluster's brokers say when the tombstone is read (offsets.retention.minutes,
+offsets.retention.check.interval.ms); of a cluster that does not tell, which is said, Kafka's seven days and 10 minutes
+are taken.
+
+**Rates** are those of the broker's meters (KIP-496) as far as the log tells: what was committed in transactions that
+were aborted is missing, a transaction's offsets count in the minute in which they were written, and offsets deleted
+with a topic count as deleted by an operator.
 
 **Lag in time** (`lag`) is the age of the first record at or after the committed offset: `exact` when that record
 was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.

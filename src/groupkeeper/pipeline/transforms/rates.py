@@ -15,23 +15,50 @@ _NUMBERS = tuple(name for name in RATES.names if name not in RATES.key)
 def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
     """Per group, and per cluster (`group_id` null), of rows of tables.COMMITS and tables.GROUP_EVENTS.
 
-    Minutes are those of the records in the log. Tombstones of unknown cause are counted by themselves.
+    Minutes are those of the records in the log. Tombstones of unknown cause are counted by themselves, and so are those
+    that went with their group: the deletion of a group is in none of the four meters (K496-61).
     """
-    cause = F.col("removed_by")
-    offsets = commits.groupBy(*_keys(F.coalesce("log_time", "commit_time"))).agg(
-        F.count_if(~F.col("is_tombstone")).alias("offset_commits"),
-        F.count_if(cause == "expired").alias("offset_expirations"),
-        F.count_if(cause == "deleted").alias("offset_deletions"),
-        F.count_if(cause == "unknown").alias("unexplained_removals"),
+    committed = (
+        commits.where("NOT is_tombstone")
+        .groupBy(*_keys(F.coalesce("log_time", "commit_time")))
+        .agg(F.count(F.lit(1)).alias("offset_commits"))
     )
+    removed = _removals(commits, group_events)
     rebalances = (
         group_events.where("event = 'rebalanced'")
         .groupBy(*_keys(F.col("event_time")))
         .agg(F.count(F.lit(1)).alias("completed_rebalances"))
     )
-    by_group = _sums(offsets.unionByName(rebalances, allowMissingColumns=True), *RATES.key)
+    counts = committed
+    for other in (removed, rebalances):
+        counts = counts.unionByName(other, allowMissingColumns=True)
+    by_group = _sums(counts, *RATES.key)
     of_cluster = _sums(by_group, "cluster", "minute").withColumn("group_id", F.lit(None).cast("string"))
     return by_group.unionByName(of_cluster).select(*RATES.names)
+
+
+def _removals(commits: DataFrame, group_events: DataFrame) -> DataFrame:
+    """A group that is deleted takes its offsets with it: tombstones of the same time before its own."""
+    place = ["cluster", "group_id", "log_time"]
+    deleted = (
+        group_events.where("event = 'deleted'")
+        .withColumnRenamed("event_time", "log_time")
+        .groupBy(*place)
+        .agg(F.max("log_offset").alias("deleted_at"))
+    )
+    cause = F.col("removed_by")
+    is_with_group = F.coalesce(F.col("log_offset") < F.col("deleted_at"), F.lit(False))
+    return (
+        commits.where("is_tombstone")
+        .join(deleted, place, "left")
+        .groupBy(*_keys(F.col("log_time")))
+        .agg(
+            F.count_if(cause == "expired").alias("offset_expirations"),
+            F.count_if((cause == "deleted") & ~is_with_group).alias("offset_deletions"),
+            F.count_if(cause == "unknown").alias("unexplained_removals"),
+            F.count_if((cause == "deleted") & is_with_group).alias("removed_with_group"),
+        )
+    )
 
 
 def _keys(time: Column) -> list[Column]:

@@ -32,9 +32,10 @@ def with_causes(
 ) -> DataFrame:
     """tables.COMMITS with `removed_by` of its tombstones.
 
-    An offset can't have expired before its time: it was deleted. When it went within two checks after it could
-    expire (GO-71: its age, or that of the group's emptiness, is reached, and the group has changed for the last time),
-    it expired. Later, and where the log no longer has the commit, it is unknown.
+    An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When
+    it went within two checks after it could expire (GO-71: its age, or that of the group's emptiness, is reached, and
+    the group has changed for the last time), it expired. Later, and where the log no longer has the commit, it is
+    unknown.
     """
     gone = _with_commit(commits).where("is_tombstone")
     timeline = gone.unionByName(_changes(group_records), allowMissingColumns=True)
@@ -65,6 +66,7 @@ def _changes(group_records: DataFrame) -> DataFrame:
         F.flatten(F.transform("members", lambda member: F.coalesce(member["subscribed_topics"], F.array()))).alias(
             "topics"
         ),
+        F.exists("members", lambda member: member["subscribed_topics"].isNull()).alias("may_read_all"),
     )
     return group_records.where("group_id IS NOT NULL").select(
         *_GROUP,
@@ -81,11 +83,13 @@ def _cause(retentions: Retentions) -> Column:
     is_empty = F.col("roster.is_empty") & F.col("roster.has_protocol")
     base = F.when(is_empty, F.coalesce("roster.since", "last.commit_time")).otherwise(F.col("last.commit_time"))
     due = F.coalesce(F.col("last.expire_time"), after(base, retention_ms))
-    is_read = F.array_contains("roster.topics", F.col("topic"))
+    # GO-71: nothing expires that is read, or of which the members don't say that they do not read it.
+    is_read = F.array_contains("roster.topics", F.col("topic")) | F.col("roster.may_read_all")
+    is_kept = is_read & F.col("roster.has_protocol")
     ready = F.greatest(due, F.col("changed"))
     return (
         F.when(F.col("last").isNull() | F.col("last.is_tombstone"), "unknown")
-        .when((F.col("log_time") < due) | is_read, "deleted")
+        .when((F.col("log_time") < due) | is_kept, "deleted")
         .when(F.col("log_time") <= after(ready, patience_ms), "expired")
         .otherwise("unknown")
     )
