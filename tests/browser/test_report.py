@@ -66,10 +66,14 @@ def test_it_is_shown_sorted_and_narrowed_down(url: str, tmp_path: Path) -> None:
         assert browser.requests == [url]
 
 
-@pytest.mark.parametrize(("width", "is_dark"), [(390, True), (1280, False)])
-def test_it_fits_the_screen_and_can_be_read(url: str, tmp_path: Path, width: int, is_dark: bool) -> None:
-    """WCAG AA: a contrast of at least 4.5 between text and what is behind it."""
+@pytest.mark.parametrize(
+    ("width", "is_dark", "medium"), [(390, True, "screen"), (1280, False, "screen"), (760, True, "print")]
+)
+def test_it_fits_the_screen_and_can_be_read(url: str, tmp_path: Path, width: int, is_dark: bool, medium: str) -> None:
+    """WCAG AA: a contrast of at least 4.5 between text and what is behind it, on paper too."""
     with Chromium(tmp_path, width=width, is_dark=is_dark) as browser:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        browser.send("Emulation.setEmulatedMedia", media=medium, features=[scheme])
         browser.open(url)
         assert browser.run("document.documentElement.scrollWidth") <= width
         poor = browser.run(
@@ -88,13 +92,39 @@ def test_it_fits_the_screen_and_can_be_read(url: str, tmp_path: Path, width: int
   const poor = new Set();
   for (const each of document.querySelectorAll("h1,h2,h3,p,dt,dd,a,li,span,th,td,figcaption,footer")) {
     const [one, two] = [light(getComputedStyle(each).color), light(behind(each))].sort((a, b) => b - a);
-    if ((one + 0.05) / (two + 0.05) < 4.5) poor.add(each.tagName + "." + each.className);
+    const isShown = getComputedStyle(each).display !== "none";
+    if (isShown && (one + 0.05) / (two + 0.05) < 4.5) poor.add(each.tagName + "." + each.className);
   }
   return [...poor];
 })()"""
         )
         assert poor == []
+        paper = browser.run("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (medium == "print")
         assert browser.complaints == []
+
+
+def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        browser.open(url)
+        first = browser.run("document.querySelector('.urgent li').getBoundingClientRect().bottom")
+        assert first < 300
+        shown = browser.run("[...document.querySelectorAll('.urgent .status')].map((each) => each.textContent)")
+        assert shown == ["stopped"] * 3 + ["stalled"] * 3
+        # Where a line is dashed a shade lies behind it, as wide as the line is.
+        widths = browser.run(
+            "[...document.querySelectorAll('svg.plot:has(.least)')].map((each) => ["
+            "each.querySelector('.least').getBoundingClientRect().right,"
+            "each.querySelector('.dim').getBoundingClientRect().right])"
+        )
+        assert len(widths) == 10
+        assert all(abs(line - shade) < 3 for line, shade in widths)
+        clipped = browser.run(
+            "[...document.querySelectorAll('dd, .axis span, h3, .urgent span')]"
+            ".filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth)"
+            ".map((each) => each.outerHTML)"
+        )
+        assert clipped == []
 
 
 def test_it_is_readable_without_javascript(url: str, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def everything(name: str) -> Report:
         [a_group(name, cluster=name, rule=name, group_type=name)],
         directory=name,
         clusters=(Cluster(name, 1, 2, 3, 4, 5, {"lagging": 1}, 6, 7, 8, 9, 1, 1),) * 2,
-        activity=(Activity(name, BEGIN, 1, (600, 0, 30), (0, 2, 0)),),
+        activity=(Activity(name, BEGIN, 1, (600, 0, 30), (0, 2, 0), (1, 1, 1)),),
         lag_lines=(line,),
         rewinds=(Rewind(name, name, name, 7, NOW, 5_000, 1_000, 4_000, True),),
         stale=(Stale(name, name, name, 2, (name, "t"), 45.0, NOW, None),),
@@ -92,11 +92,30 @@ def test_nothing_runs_but_the_pages_own_script() -> None:
     assert not re.findall(r"https?://", text)
 
 
+def test_the_worst_groups_stand_first_and_the_rest_is_counted() -> None:
+    groups = [a_group(f"bad-{number}", status="stopped", rule="nobody commits") for number in range(8)]
+    text = page(a_report([*groups, a_group("fine", status="ok")]))
+    head = text[: text.index("<nav>")]
+    assert [f"bad-{number}<" in head for number in range(8)] == 6 * [True] + 2 * [False]
+    assert head.count("1.23 M records, 1 h<") == head.count("nobody commits") == 6
+    assert '<a href="#groups">2 more</a>' in head
+    assert "fine<" not in head
+    assert 'class="urgent' not in page(a_report([a_group("fine", status="ok")]))
+
+
+def test_bins_at_the_edges_of_the_window_are_rates_of_what_they_cover() -> None:
+    activity = Activity("c", BEGIN, 15, (20, 300, 40), (1, 5, 2), (1, 15, 2))
+    text = page(a_report([a_group()], activity=(activity,)))
+    rates = re.findall(r"UTC: (\S+) commits/min<", text)
+    assert rates == ["20", "20", "20"]
+    assert re.findall(r"UTC: (\S+) rebalances<", text) == ["1", "5", "2"]
+
+
 def test_what_is_shown_is_what_the_rows_say() -> None:
     line = LagLine("c", "g", ((BEGIN, 5), (NOW, 1_234_567)), BEGIN)
     report = a_report(
         [a_group(), a_group("idle", status="ok", lag=0, lag_ms=0, members=0, rule="nothing to read")],
-        activity=(Activity("c", BEGIN, 1, (600, 0, 30), (0, 2, 0)),),
+        activity=(Activity("c", BEGIN, 1, (600, 0, 30), (0, 2, 0), (1, 1, 1)),),
         lag_lines=(line,),
         rewinds=(Rewind("c", "g", "orders", 7, NOW, 5_000, 1_000, 4_000, True),
                  Rewind("c", "g", "orders", 8, NOW, 1_000, 5_500, -4_500, None)),
@@ -105,7 +124,7 @@ def test_what_is_shown_is_what_the_rows_say() -> None:
     text = page(report)
     found = Reader(text)
     assert found.row("g", "it moves on")[3:] == [
-        "1,234,567", "1 h", "consumer Stable", "2", "3", "4", "2026-03-01 12:00:00"
+        "1,234,567", "1 h", "consumer Stable", "2", "3", "4", "0 s ago"
     ]  # fmt: skip
     assert found.row("idle", "nothing to read")[3:5] == ["0", "0 s"]
     assert found.row("orders-7")[3:] == ["5,000", "1,000", "4,000 again", "reset: no members"]
@@ -115,7 +134,7 @@ def test_what_is_shown_is_what_the_rows_say() -> None:
                          ("offsets expired", "11"), ("offsets deleted", "22"), ("rebalances", "33"),
                          ("rewinds and jumps", "44"), ("stale groups", "55")):  # fmt: skip
         assert f"<dt>{label}</dt><dd>{value}</dd>" in text
-    assert "now 1,234,567 · highest 1,234,567" in text
+    assert "now 1,234,567, the highest<" in text
     assert text.count("<title>2026-03-01 11:00:00 UTC: 600 commits/min</title>") == 1
     assert text.count("UTC: 2 rebalances</title>") == 1
     assert "1 of 2 groups needs attention." in text

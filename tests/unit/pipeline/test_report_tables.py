@@ -52,6 +52,17 @@ def test_lag_over_time_ends_at_what_was_measured(tmp_path: Path) -> None:
         assert waiting == sorted(waiting)
 
 
+def test_bins_begin_at_round_times(tmp_path: Path) -> None:
+    report = read_report(str(write(tmp_path / "t", fleet(3, minutes=1500))), hours=24, top=3)
+    (activity,) = report.activity
+    assert (activity.minutes, activity.begin.minute % 15, len(activity.commits)) == (15, 0, 97)
+    assert report.since is not None
+    assert activity.begin <= report.since
+    assert (sum(activity.covered), activity.covered[0], activity.covered[-1]) == (24 * 60 + 1, 15, 1)
+    per_minute = [count / minutes for count, minutes in zip(activity.commits, activity.covered, strict=True)]
+    assert min(per_minute) >= 12
+
+
 def test_only_what_happened_in_the_window(tmp_path: Path) -> None:
     tables = str(write(tmp_path / "t", fleet(20)))
     report = read_report(tables, hours=0.75, top=3)

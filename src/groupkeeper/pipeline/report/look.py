@@ -7,8 +7,8 @@ __all__ = ["SCRIPT", "STYLE"]
 STYLE = """\
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#566270;--line:#dde2e8;--accent:#1d5fbf;
 --band:#e3edfb;--ok:#1a7f4b;--unknown:#6b7683;--lagging:#a86400;--rewound:#7a3fb5;--stalled:#c24a00;--stopped:#c01f2e}
-@media (prefers-color-scheme:dark){:root{--page:#11151a;--card:#1a2027;--ink:#e8edf2;--soft:#9fabb8;--line:#303944;
---accent:#6ea8ff;--band:#1f3350;--ok:#4cc38a;--unknown:#9aa5b1;--lagging:#f0b04a;--rewound:#c397f5;--stalled:#ff9351;
+@media screen and (prefers-color-scheme:dark){:root{--page:#11151a;--card:#1a2027;--ink:#e8edf2;--soft:#9fabb8;
+--line:#303944;--accent:#6ea8ff;--band:#1f3350;--ok:#4cc38a;--unknown:#9aa5b1;--lagging:#f0b04a;--rewound:#c397f5;--stalled:#ff9351;
 --stopped:#ff7480}}
 *{box-sizing:border-box}
 body{margin:0;
@@ -28,9 +28,17 @@ border:1px solid var(--line);border-left:6px solid var(--ok);border-radius:8px;f
 .verdict.none{border-left-color:var(--unknown)}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:16px 18px}
 .cards{display:grid;gap:14px}
-.numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(132px,1fr));gap:14px 18px;margin:0}
+.numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(146px,1fr));gap:14px 10px;margin:0}
 .numbers dt{color:var(--soft);font-size:13px}
-.numbers dd{margin:0;font-size:23px;font-weight:600;font-variant-numeric:tabular-nums;line-height:1.25}
+.numbers dd{margin:0;white-space:nowrap;font-size:22px;font-weight:600;line-height:1.25;
+font-variant-numeric:tabular-nums}
+.urgent{margin:14px 0 0;padding:0;list-style:none}
+.urgent li{display:grid;grid-template-columns:104px minmax(0,1fr) auto;gap:2px 14px;padding:9px 18px;
+border-top:1px solid var(--line)}
+.urgent li:first-child{border-top:0}
+.urgent .why{grid-column:2/4;min-width:0;color:var(--soft);font-size:14px}
+.urgent .value{text-align:right;font-variant-numeric:tabular-nums}
+.where{display:block;font-weight:400;font-size:12.5px}
 .stack{display:block;width:100%;height:14px;margin:16px 0 8px;border-radius:4px}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:0;padding:0;list-style:none;font-size:14px}
 .grid{display:grid;gap:14px;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr))}
@@ -43,6 +51,7 @@ figcaption{font-size:13px;margin-top:6px}
 .axis{display:flex;justify-content:space-between;font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}
 .scale{font-size:12px;color:var(--soft);margin:0 0 2px}
 .frame{stroke:var(--line);fill:none;vector-effect:non-scaling-stroke}
+.dim{fill:var(--unknown);opacity:.16}
 .area{fill:var(--band)}
 .curve{stroke:var(--accent);stroke-width:2;fill:none;vector-effect:non-scaling-stroke;stroke-linejoin:round}
 .least{stroke-dasharray:4 4;opacity:.75}
@@ -77,7 +86,10 @@ th[aria-sort=descending] button::after{content:" \\25BC"}
 .filter{margin:0 0 10px;width:min(100%,340px);padding:7px 10px;font:inherit;color:inherit;background:var(--card);
 border:1px solid var(--line);border-radius:6px}
 footer{margin-top:40px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}
-@media print{body{background:#fff}nav,.filter{display:none}.card,.wide,figure{break-inside:avoid}}
+@media (max-width:600px){.urgent li{grid-template-columns:minmax(0,1fr) auto}.urgent .name,.urgent .why{grid-column:1/3}
+.urgent .value{grid-column:2;grid-row:1}}
+@media print{:root{color-scheme:light}body{background:#fff}nav,.filter{display:none}
+.card,.urgent,figure,tr{break-inside:avoid}}
 """
 
 SCRIPT = """\

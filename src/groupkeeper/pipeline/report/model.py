@@ -58,13 +58,16 @@ class Cluster(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What happened in a cluster, by bins of `minutes` from `begin` on: offset commits and completed rebalances."""
+    """What happened in a cluster, by bins of `minutes` from `begin` on: offset commits and completed rebalances.
+    `covered` is how many minutes of each bin the report is about: fewer of the first and the last one.
+    """
 
     cluster: str
     begin: datetime
     minutes: int
     commits: tuple[int, ...]
     rebalances: tuple[int, ...]
+    covered: tuple[int, ...]
 
 
 class LagLine(NamedTuple):

@@ -7,17 +7,20 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from html import escape
 from typing import NamedTuple
 
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, Report
+from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
 
 __all__ = ["page", "verdict"]
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 300
+_MOST_URGENT = 6
+_WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
     "unknown": "the log was not asked, or does not tell",
@@ -76,7 +79,7 @@ def page(report: Report) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
         f"<title>Consumer groups, {words.moment(report.until)} UTC</title><style>{STYLE}</style></head>\n"
         f"<body><main><header><h1>Consumer groups</h1>{_header(report)}</header>"
-        f"<nav>{links}</nav>{_missing(report)}{body}"
+        f"{_urgent(report)}<nav>{links}</nav>{_missing(report)}{body}"
         f"<footer>Written by groupkeeper pipeline report from the tables in {_text(report.directory)}. "
         "What the columns mean, and how status is judged: docs/pipeline-tables.md.</footer>"
         f"</main><script>{SCRIPT}</script></body></html>\n"
@@ -109,6 +112,29 @@ def _header(report: Report) -> str:
         measured = f"lag as of {words.moment(report.measured_time)}" if is_measured else "lag was not measured"
         when = f"{words.moment(report.since)} to {words.moment(report.until)} ({span}); {measured}. All times are UTC."
     return f'<p class="soft">{when}</p><p class="verdict {tone}">{text}</p>'
+
+
+def _urgent(report: Report) -> str:
+    """The worst groups by name, before anything else."""
+    troubled = [each for each in report.groups if each.needs_attention]
+    if not troubled:
+        return ""
+    rows = "".join(
+        f'<li>{_status(each.status)}<span class="name">{_group(report, each.cluster, each.group_id)}</span>'
+        f'<span class="value">{_behind(each)}</span><span class="why">{_text(each.rule)}</span></li>'
+        for each in troubled[:_MOST_URGENT]
+    )
+    more = len(troubled) - _MOST_URGENT
+    left = f'<li><a href="#groups">{more:,} more</a></li>' if more > 0 else ""
+    return f'<ul class="urgent wide">{rows}{left}</ul>'
+
+
+def _behind(group: Group) -> str:
+    """How far it is behind, in short."""
+    if group.lag is None:
+        return ""
+    waits = "" if not group.lag_ms else f", {words.duration(group.lag_ms)}"
+    return f"{words.amount(group.lag)} records{waits}"
 
 
 def _missing(report: Report) -> str:
@@ -180,19 +206,31 @@ def _ranked(report: Report, title: str, measure: str, value: Callable[[Group], s
 def _lag(report: Report) -> str:
     if not report.lag_lines:
         return _nothing("No group is known to have anything to read.")
-    drawn = []
-    for line in report.lag_lines:
-        highest = max(line.points, key=lambda each: each[1])
-        drawn.append(
-            f'<figure class="card"><h3>{_group(report, line.cluster, line.group_id)}</h3>{plots.lag_plot(line)}'
-            f"<figcaption>now {words.number(line.points[-1][1])} · highest {words.number(highest[1])} at "
-            f"{words.moment(highest[0])}</figcaption></figure>"
-        )
+    statuses = {(each.cluster, each.group_id): each.status for each in report.groups}
+    drawn = [
+        f'<figure class="card"><h3>{_group(report, line.cluster, line.group_id)} '
+        f"{_status(statuses.get((line.cluster, line.group_id), 'unknown'))}</h3>{plots.lag_plot(line)}"
+        f"<figcaption>{_told(line)}</figcaption></figure>"
+        for line in report.lag_lines
+    ]
     return (
         '<p class="note">Records that each group had to read, the worst groups first; each plot has its own scale. '
-        "Solid: the ends of the logs are known before and after, and taken to have grown evenly. Dashed: it was at "
-        f'least this much, by what all groups had committed.</p><div class="grid">{"".join(drawn)}</div>'
+        "Solid: the ends of the logs are known before and after, and taken to have grown evenly. Dashed, on grey: it "
+        "is not known; it was at least this much, by what all groups had committed.</p>"
+        f'<div class="grid">{"".join(drawn)}</div>'
     )
+
+
+def _told(line: LagLine) -> str:
+    """What a plot of lag says, in words."""
+    now, highest = line.points[-1], max(line.points, key=lambda each: (each[1], each[0]))
+    text = f"now {words.number(now[1])}"
+    text += (
+        ", the highest" if highest == now else f" · highest {words.number(highest[1])} at {words.moment(highest[0])}"
+    )
+    if line.known_from > line.points[0][0]:
+        text += f" · known from {words.clock(line.known_from, _WITH_DATE_S)}"
+    return text
 
 
 def _activities(report: Report) -> str:
@@ -283,7 +321,7 @@ def _groups(report: Report) -> str:
             _number(each.partitions),
             _number(each.rebalances),
             _Cell(
-                words.moment(each.last_commit_time), "t",
+                _ago(each.last_commit_time, report.until), "t",
                 each.last_commit_time.timestamp() if each.last_commit_time else 0,
             ),
         ]
@@ -294,6 +332,13 @@ def _groups(report: Report) -> str:
         ("type and state", "t"), ("members", "n"), ("partitions", "n"), ("rebalances", "n"), ("last commit", "t"),
     ]  # fmt: skip
     return _table(heads, rows, _MOST_ROWS, "groups")
+
+
+def _ago(time: datetime | None, now: datetime | None) -> str:
+    """How long ago that was; the time itself is shown to a pointer."""
+    if time is None or now is None:
+        return words.moment(time)
+    return f'<span title="{words.moment(time)} UTC">{words.ago(time, now)} ago</span>'
 
 
 def _partly(text: str, group: Group) -> str:
@@ -335,7 +380,7 @@ def _named(html: str) -> _Cell:
 
 def _group(report: Report, cluster: str, group_id: str) -> str:
     """A group's name, with its cluster's where there are several."""
-    where = f'<span class="soft"> · {_text(cluster)}</span>' if len(report.clusters) > 1 else ""
+    where = f' <span class="soft where">{_text(cluster)}</span>' if len(report.clusters) > 1 else ""
     return f"{_text(group_id)}{where}"
 
 

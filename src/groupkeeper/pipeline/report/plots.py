@@ -13,11 +13,16 @@ __all__ = ["bars_over_time", "dot", "lag_plot", "share_bar", "stack"]
 
 _WIDTH, _HEIGHT = 1000, 100
 _WIDEST_BAR = 40
-_FRAME = f'<path class="frame" d="M0 0H{_WIDTH}M0 50H{_WIDTH}M0 {_HEIGHT}H{_WIDTH}"/>'
+_FRAME = (
+    f'<path class="frame" d="M0 0H{_WIDTH}M0 50H{_WIDTH}M0 {_HEIGHT}H{_WIDTH}'
+    f'M{_WIDTH // 4} 0V{_HEIGHT}M{_WIDTH // 2} 0V{_HEIGHT}M{_WIDTH * 3 // 4} 0V{_HEIGHT}"/>'
+)
+_DAY_S = 86400 * 1.05
+"""A span this long has the hour only at its marks; a longer one has the date too, and fewer of them."""
 
 
 def lag_plot(line: LagLine) -> str:
-    """Records over time, from 0 on, on a scale of its own; dashed where it is only the least that it was."""
+    """Records over time, from 0 on, on a scale of its own; dashed, on a shade, where it is only the least it was."""
     begin, end = line.points[0][0], line.points[-1][0]
     span_s = max(1e-6, (end - begin).total_seconds())
     top = max(lag for _, lag in line.points)
@@ -34,38 +39,42 @@ def lag_plot(line: LagLine) -> str:
     area = f"M0 {_HEIGHT}{''.join(f'L{x:.0f} {y:.1f}' for x, y, _ in places)}L{_WIDTH} {_HEIGHT}Z"
     highest = max(line.points, key=lambda each: each[1])
     said = f"highest {words.number(highest[1])} records at {words.moment(highest[0])} UTC"
-    curves = ""
+    curves, shade = "", ""
     if least:
+        until = known[0][0] if known else _WIDTH
+        shade = f'<rect class="dim" width="{until:.0f}" height="{_HEIGHT}"/>'
         curves += f'<path class="curve least" d="{_path([*least, *known[:1]])}"/>'
     if len(known) > 1:
         curves += f'<path class="curve" d="{_path(known)}"/>'
     return (
         f'<p class="scale">{words.amount(top)} records</p>'
-        f'{_svg("plot", said)}<path class="area" d="{area}"/>{_FRAME}{curves}</svg>{_axis(begin, end)}'
+        f'{_svg("plot", said)}{shade}<path class="area" d="{area}"/>{_FRAME}{curves}</svg>{_axis(begin, end)}'
     )
 
 
 def bars_over_time(activity: Activity, counts: Sequence[int], unit: str, *, is_rate: bool) -> str:
     """A bar for each bin: per minute where it is a rate, else how many."""
-    minutes = activity.minutes if is_rate else 1
-    top = max([*counts, 1])
+    spans = activity.covered if is_rate else (1,) * len(counts)
+    top = max(
+        [1 / activity.minutes if is_rate else 1, *(count / span for count, span in zip(counts, spans, strict=True))]
+    )
     width = _WIDTH / len(counts)
     end = activity.begin + timedelta(minutes=activity.minutes * len(counts))
     drawn = []
-    for position, count in enumerate(counts):
+    for position, (count, span) in enumerate(zip(counts, spans, strict=True)):
         if count:
-            height = max(1.5, count / top * _HEIGHT)
+            height = max(1.5, count / span / top * _HEIGHT)
             began = activity.begin + timedelta(minutes=activity.minutes * position)
-            shown = _rate(count, minutes)
+            shown = _shown(count / span)
             drawn.append(
                 f'<rect class="bar" x="{position * width + width * 0.08:.1f}" y="{_HEIGHT - height:.1f}" '
                 f'width="{min(_WIDEST_BAR, width * 0.84):.1f}" height="{height:.1f}">'
                 f"<title>{words.moment(began)} UTC: {shown} {escape(unit)}</title></rect>"
             )
-    most = max(counts)
-    said = f"at most {_rate(most, minutes)} {unit}"
+    most = _shown(top) if any(counts) else "0"
+    said = f"at most {most} {unit}"
     return (
-        f'<p class="scale">{_rate(top, minutes) if most else 0} {escape(unit)}</p>'
+        f'<p class="scale">{most} {escape(unit)}</p>'
         f"{_svg('plot tall', said)}{_FRAME}{''.join(drawn)}</svg>{_axis(activity.begin, end)}"
     )
 
@@ -104,8 +113,7 @@ def dot(status: str) -> str:
     return f'<svg viewBox="0 0 10 10" aria-hidden="true" class="fill-{status}">{shape}</svg>'
 
 
-def _rate(count: int, minutes: int) -> str:
-    each = count / minutes
+def _shown(each: float) -> str:
     return words.amount(round(each)) if each >= 10 or each == int(each) else f"{each:.1f}"
 
 
@@ -122,5 +130,6 @@ def _svg(kind: str, said: str) -> str:
 
 def _axis(begin: datetime, end: datetime) -> str:
     span_s = (end - begin).total_seconds()
-    marks = [begin, begin + (end - begin) / 2, end]
+    steps = 4 if 1200 <= span_s < _DAY_S else 2
+    marks = [begin + (end - begin) * step / steps for step in range(steps + 1)]
     return f'<div class="axis">{"".join(f"<span>{words.clock(each, span_s)}</span>" for each in marks)}</div>'

@@ -23,6 +23,7 @@ _NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
 _FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 _TRIES = 5
 _MOST_BINS = 120
+_BIN_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440)
 _SAMPLES = 96
 _COUNTED = ("offset_commits", "completed_rebalances", "offset_expirations", "offset_deletions")
 
@@ -341,21 +342,28 @@ def _clusters(
 
 
 def _activity(rates: Iterable[Mapping[str, Any]], window: Window | None) -> tuple[Activity, ...]:
+    """In bins of a round length that begin at round times, so that hours can be told apart."""
     if window is None:
         return ()
-    begin = window.since.replace(second=0, microsecond=0)
-    minutes = int((window.until - begin).total_seconds() // 60) + 1
-    size = -(-minutes // _MOST_BINS)
-    bins = -(-minutes // size)
+    first = int(window.since.timestamp() // 60)
+    end = int(window.until.timestamp() // 60) + 1
+    size = next((each for each in _BIN_MINUTES if (end - first) / each <= _MOST_BINS), -(-(end - first) // _MOST_BINS))
+    begin = first // size * size
+    bins = -(-(end - begin) // size)
     commits: dict[str, list[int]] = defaultdict(lambda: [0] * bins)
     rebalances: dict[str, list[int]] = defaultdict(lambda: [0] * bins)
     for row in rates:
         if row["group_id"] is None and row["minute"] is not None:
-            position = int((row["minute"] - begin).total_seconds() // 60) // size
+            position = (int(row["minute"].timestamp() // 60) - begin) // size
             if 0 <= position < bins:
                 commits[row["cluster"] or ""][position] += row["offset_commits"] or 0
                 rebalances[row["cluster"] or ""][position] += row["completed_rebalances"] or 0
-    return tuple(Activity(name, begin, size, tuple(commits[name]), tuple(rebalances[name])) for name in sorted(commits))
+    starts = [begin + number * size for number in range(bins)]
+    covered = tuple(min(start + size, end) - max(start, first) for start in starts)
+    began = datetime.fromtimestamp(begin * 60, UTC)
+    return tuple(
+        Activity(name, began, size, tuple(commits[name]), tuple(rebalances[name]), covered) for name in sorted(commits)
+    )
 
 
 def _most(values: Iterable[_Number | None]) -> _Number | None:

@@ -52,7 +52,7 @@ def clock(time: datetime, span_s: float) -> str:
     """A mark on an axis that is so long."""
     if span_s < 1200:
         return f"{time.astimezone(UTC):%H:%M:%S}"
-    return f"{time.astimezone(UTC):%H:%M}" if span_s < 86400 * 0.9 else f"{time.astimezone(UTC):%m-%d %H:%M}"
+    return f"{time.astimezone(UTC):%H:%M}" if span_s < 86400 * 1.05 else f"{time.astimezone(UTC):%m-%d %H:%M}"
 
 
 def ago(time: datetime | None, now: datetime | None) -> str:
