@@ -221,6 +221,10 @@ def test_rewinds_and_jumps(spark: SparkSession) -> None:
     trace.commit(9, None)
     trace.commit(10, 20)  # began anew after the offset was gone
     trace.commit(11, 5000)  # beyond the log
+    trace.commit(11, 7, group_id="gone")
+    trace.record(11, "GroupMetadata", gone=True, group_id="gone")
+    trace.commit(11, None, group_id="gone")
+    trace.commit(11, 9, group_id="gone")  # begins anew further on: whoever reads has read that
     trace.commit(12, 1, partition=1, topic_id="one")
     trace.commit(13, 0, partition=1, topic_id="two")  # another topic
     trace.commit(14, 7, group_id="simple")

@@ -14,6 +14,7 @@ from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.lag import lag
+from groupkeeper.pipeline.transforms.latest import latest_records
 from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
 
@@ -51,7 +52,8 @@ def fleet() -> Trace:
     join(trace, 10, "a", 1)
     leave(trace, 11, "a", 2)
     trace.group_id = "share"
-    join(trace, 10, "a", 1, "Share")
+    join(trace, 10, "a", 1, "Share", subscribed_regex="")
+    trace.record(11, "ShareGroupTargetAssignmentMember", member_id="to come", assigned=[])
     trace.group_id = "streams"
     join(trace, 10, "a", 1, "Streams")
     return trace
@@ -90,6 +92,20 @@ def test_members(spark: SparkSession) -> None:
     assert (static.instance_id, static.member_epoch, static.member_state) == ("static", 2, "STABLE")
     assert (static.subscribed_regex, static.assigned[0].topic_id, static.target) == ("t.*", "x", static.assigned)
     assert rows["streams", "a"].assigned is None
+    assert rows["share", "a"].subscribed_regex is None
+
+
+def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
+    trace = Trace()
+    join(trace, 0, "a", 1)
+    join(trace, 5, "a", 2)
+    leave(trace, 10, "a", 3)
+    for pattern in ("t.*", "u.*"):  # whose keys have no member: they would be taken for each other
+        trace.record(20, "ConsumerGroupRegularExpression", subscribed_regex=pattern)
+    trace.record(21, "ConsumerGroupMetadata", group_epoch=9, problem="malformed")
+    rows = {row.record_name: row for row in latest_records(trace.group_records(spark)).collect()}
+    assert set(rows) == {"ConsumerGroupMetadata", "ConsumerGroupTargetAssignmentMetadata"}
+    assert (rows["ConsumerGroupMetadata"].group_epoch, rows["ConsumerGroupMetadata"].problem) == (3, None)
 
 
 def test_lag(spark: SparkSession) -> None:
@@ -97,10 +113,12 @@ def test_lag(spark: SparkSession) -> None:
     there = {"offset": 10, "is_there": True, "time": at(40)}
     timeless = there | {"time": None}
     only_markers = timeless | {"is_there": False}
+    ahead = there | {"time": at(160)}  # by a producer's clock that is a minute ahead of ours
     ends = ("log_start_offset", "last_stable_offset", "log_end_offset")
     cases: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
         ({"log_end_offset": 30, "records": [there]}, (20, 20, 60_000, 60_000, "exact")),
         ({"log_end_offset": 30, "records": [there], "last_stable_offset": 10}, (20, 0, 60_000, 0, "exact")),
+        ({"log_end_offset": 30, "records": [ahead]}, (20, 20, 0, 0, "exact")),
         ({"log_end_offset": 10, "records": []}, (0, 0, 0, 0, "exact")),
         ({"log_end_offset": 5, "records": []}, (0, 0, 0, 0, "exact")),
         ({"log_end_offset": 11, "records": [only_markers]}, (1, 1, 0, 0, "exact")),
@@ -139,6 +157,8 @@ def test_stale(spark: SparkSession) -> None:
         trace.group(0, 1, ["a"])
         trace.commit(0, 100)
         trace.group(left, 2)
+    trace.group_id = "two days left"
+    trace.commit(4.8 * DAY, 100, topic="quiet", expire_time=at(12.5 * DAY))
     trace.group_id = "other topics"
     join(trace, 0, "a", 1, subscribed_topics=["u"])
     trace.commit(DAY, 100)
@@ -148,6 +168,7 @@ def test_stale(spark: SparkSession) -> None:
     kinds = {
         "simple": ("simple", 0, 0), "quiet": ("classic", 1, 1), "left": ("classic", 0, 0),
         "just left": ("classic", 0, 0), "other topics": ("consumer", 1, DAY), "late": ("simple", 0, 9.8 * DAY),
+        "two days left": ("simple", 0, 9 * DAY),
     }  # fmt: skip
     those = [
         {
@@ -175,6 +196,7 @@ def test_stale(spark: SparkSession) -> None:
         ("left", None, None, "idle", None), ("left", "t", 0, "idle", None), ("left", "t", 0, "expiring", None),
         ("just left", "t", 0, "idle", None),
         ("other topics", "t", 0, "expiring", None),
+        ("two days left", "quiet", 0, "idle", None),  # it does not expire within a day
         ("late", "missing", 0, "topic_deleted", None), ("late", "t", 1, "topic_deleted", None),
     }  # fmt: skip
     by_place = {(row.group_id, row.topic, row.reason): row for row in rows}

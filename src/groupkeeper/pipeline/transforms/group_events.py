@@ -8,11 +8,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import GROUP_EVENTS
+from groupkeeper.pipeline.transforms.record_kinds import is_group, is_member, is_target
 
 __all__ = ["group_events"]
 
 _GROUP = ("cluster", "group_id")
-_OF_GROUP = ("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata")
 _PERSON = ("member_id", "instance_id", "client_id", "client_host")
 _NO_PEOPLE = "array<struct<member_id:string,instance_id:string,client_id:string,client_host:string>>"
 _NUMBERS = ("generation", "group_epoch", "assignment_epoch")
@@ -40,11 +40,7 @@ def group_events(group_records: DataFrame) -> DataFrame:
 
 def _steps(group_records: DataFrame) -> DataFrame:
     """Records that show events, with what the record of the same key before said as `last`."""
-    kind = (
-        F.when(F.col("record_name").isin(*_OF_GROUP), "group")
-        .when(F.col("record_name").endswith("GroupMemberMetadata"), "member")
-        .when(F.col("record_name").endswith("TargetAssignmentMetadata"), "target")
-    )
+    kind = F.when(is_group(), "group").when(is_member(), "member").when(is_target(), "target")
     people = F.transform("members", lambda member: F.struct(*(member[name].alias(name) for name in _PERSON)))
     columns = ["is_tombstone", "generation", "group_epoch", "assignment_epoch"]
     persons = [name for name in _PERSON if name != "member_id"]

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import GROUPS
 from groupkeeper.pipeline.transforms.latest import latest_records
+from groupkeeper.pipeline.transforms.record_kinds import is_current_assignment, is_group, is_member, is_target
 
 __all__ = ["groups"]
 
@@ -44,19 +45,15 @@ def groups(group_records: DataFrame, group_events: DataFrame, current_offsets: D
 
 def _described(group_records: DataFrame) -> DataFrame:
     """Groups that have metadata, with their state."""
-    name = F.col("record_name")
-    is_group = name.isin("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata")
-    is_target = name.endswith("TargetAssignmentMetadata")
-    is_member = name.endswith("GroupMemberMetadata")
-    is_current = name.endswith("CurrentMemberAssignment")
-    last = F.max_by(F.when(is_group, F.struct(*_OWN, "members")), F.when(is_group, F.col("log_offset")))
+    is_current = is_current_assignment()
+    last = F.max_by(F.when(is_group(), F.struct(*_OWN, "members")), F.when(is_group(), F.col("log_offset")))
     facts = (
         latest_records(group_records)
         .groupBy(*_KEY)
         .agg(
             last.alias("last"),
-            F.max(F.when(is_target, F.col("assignment_epoch"))).alias("assignment_epoch"),
-            F.count_if(is_member).cast("int").alias("joined"),
+            F.max(F.when(is_target(), F.col("assignment_epoch"))).alias("assignment_epoch"),
+            F.count_if(is_member()).cast("int").alias("joined"),
             # What makes a member reconciled is compared with the group's epoch below: all must have the same.
             F.count_if(is_current & (F.col("member_state") == "STABLE")).alias("stable"),
             F.min(F.when(is_current, F.col("member_epoch"))).alias("least_epoch"),

@@ -9,6 +9,12 @@ from groupkeeper.pipeline.tables import MEMBERS
 from groupkeeper.pipeline.tables.log import ASSIGNED
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.latest import latest_records
+from groupkeeper.pipeline.transforms.record_kinds import (
+    is_classic_group,
+    is_current_assignment,
+    is_member,
+    is_target_of_member,
+)
 
 __all__ = ["members"]
 
@@ -22,7 +28,7 @@ def members(group_records: DataFrame) -> DataFrame:
 
 
 def _of_classic_groups(latest: DataFrame) -> DataFrame:
-    own = latest.where("record_name = 'GroupMetadata'").select(
+    own = latest.where(is_classic_group()).select(
         "cluster", "group_id", "group_type", F.explode("members").alias("member")
     )
     nothing = {"rack_id": "string", "member_epoch": "int", "member_state": "string", "subscribed_regex": "string"}
@@ -40,12 +46,10 @@ def _of_classic_groups(latest: DataFrame) -> DataFrame:
 
 
 def _of_other_groups(latest: DataFrame) -> DataFrame:
-    member = "record_name LIKE '%GroupMemberMetadata'"
-    current = "record_name LIKE '%GroupCurrentMemberAssignment'"
-    target = "record_name LIKE '%GroupTargetAssignmentMember'"
+    member, current, target = is_member(), is_current_assignment(), is_target_of_member()
 
-    def said(name: str, by: str) -> Column:
-        return F.any_value(F.when(F.expr(by), F.col(name)), ignoreNulls=True).alias(name)
+    def said(name: str, by: Column) -> Column:
+        return F.any_value(F.when(by, F.col(name)), ignoreNulls=True).alias(name)
 
     described = ("instance_id", "client_id", "client_host", "rack_id", "rebalance_timeout_ms", "subscribed_topics")
     own = latest.where("member_id IS NOT NULL AND group_type != 'classic'")
@@ -57,7 +61,7 @@ def _of_other_groups(latest: DataFrame) -> DataFrame:
         said("member_state", current),
         said("assigned", current),
         said("assigned", target).alias("target"),
-        F.bool_or(F.expr(member)).alias("is_member"),
+        F.bool_or(member).alias("is_member"),
     )
     is_shown = F.col("group_type") != "streams"  # whose tasks are in group_records as JSON
     nothing = F.array().cast(ddl_of(ASSIGNED))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
 from groupkeeper.pipeline.transforms.latest import latest_records
+from groupkeeper.pipeline.transforms.record_kinds import is_classic_group, is_member
 from groupkeeper.pipeline.transforms.times import after, ms_between, time_of
 from groupkeeper.pipeline.transforms.tombstones import by_cluster
 
@@ -112,9 +113,7 @@ def _readers(group_records: DataFrame) -> DataFrame:
     """Which topics the members of a group subscribe to, whether that is known, and since when a classic group is in its
     state.
     """
-    latest = latest_records(group_records).where(
-        "record_name = 'GroupMetadata' OR record_name LIKE '%GroupMemberMetadata'"
-    )
+    latest = latest_records(group_records).where(is_classic_group() | is_member())
     of_roster = F.flatten(
         F.transform("members", lambda member: F.coalesce(member["subscribed_topics"], F.array().cast("array<string>")))
     )
