@@ -52,16 +52,18 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
 
 
 def _as_of(options: Namespace) -> int:
-    if (options.save or options.save_kip122) and len(options.servers) + len(options.contexts) > 1:
+    is_planned = bool(options.save or options.save_kip122)
+    if is_planned and len(options.servers) + len(options.contexts) > 1:
         options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         told = import_job("as_of").as_of(
-            spark, source, options.output, options.time, lambda group: _is_wanted(group, options.groups), screen,
+            spark, source, options.output, options.time, screen,
+            wants=(lambda group: _is_wanted(group, options.groups)) if is_planned else None,
             found=found, is_remote=options.remote is not None,
         )  # fmt: skip
         summary: Summary = told.summary
-        if options.save or options.save_kip122:
+        if is_planned:
             from groupkeeper.pipeline.restoring import then_of
 
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
@@ -139,7 +141,7 @@ def _scan_time(options: Namespace) -> int:
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         screen.reading(sum(each.size for each in found.ranges))
-        summary: Summary = import_job("scan").scan(
+        summary: Summary = import_job("scan_time").write_scan_time(
             spark, {**source, **dict(chosen)}, options.output, options.time, screen,
             is_remote=options.remote is not None,
         )  # fmt: skip

@@ -19,7 +19,7 @@ __all__ = ["Found", "as_of"]
 
 
 class Found(NamedTuple):
-    """What was done, and by cluster the offsets of the groups that were asked for."""
+    """What was done, and by cluster the offsets of the groups that are wanted."""
 
     summary: Summary
     offsets: dict[str, list[OffsetThen]]
@@ -30,25 +30,27 @@ def as_of(
     options: Mapping[str, str],
     directory: str,
     time_ms: int,
-    wants: Callable[[str], bool],
     watch: Watch | None = None,
     *,
+    wants: Callable[[str], bool] | None = None,
     found: Plan | None = None,
     is_remote: bool = False,
 ) -> Found:
     """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups; the result has those
-    that `wants` accepts by name. Arguments else as for `snapshot`.
+    that `wants` accepts by name, None: no group. Arguments else as for `snapshot`.
     """
     watch = watch or Watch()
     with open_output(spark, directory, is_remote=is_remote) as output:
         summary = Summary({}, {}, [], [])
         update_history(output, options, summary, watch, found)
-        then = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
-        summary.rows[OFFSETS_AS_OF.name] = output.replace(then, OFFSETS_AS_OF)
+        at_that_time = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
+        summary.rows[OFFSETS_AS_OF.name] = output.replace(at_that_time, OFFSETS_AS_OF)
         watch.table(OFFSETS_AS_OF.name, summary.rows[OFFSETS_AS_OF.name])
         offsets: dict[str, list[OffsetThen]] = {}
-        rows = output.read(OFFSETS_AS_OF)
-        groups = [row.group_id for row in rows.select("group_id").distinct().collect() if wants(row.group_id)]
-        for row in rows.where(rows.group_id.isin(groups)).select("cluster", *OffsetThen._fields).collect():
-            offsets.setdefault(row.cluster, []).append(OffsetThen(*row[1:]))
+        if wants is not None:
+            rows = output.read(OFFSETS_AS_OF).select("cluster", *OffsetThen._fields)
+            for cluster, *row in rows.toLocalIterator():  # of a fleet, most may not be wanted
+                then = OffsetThen(*row)
+                if wants(then.group_id):
+                    offsets.setdefault(cluster, []).append(then)
         return Found(summary, offsets)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
+from groupkeeper.pipeline.jobs.output import open_output
+from groupkeeper.pipeline.jobs.watch import Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Range, pack, plan_or_raise
 from groupkeeper.pipeline.scanning import scan
@@ -17,11 +19,35 @@ from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["scan_time"]
+__all__ = ["scan_time", "write_scan_time"]
 
-_TASK = "array<struct<cluster:int,name:string,topic:string,partition:int,start:bigint,end:bigint>>"
-_FOUND = pa.list_(pa.struct([("number", pa.int32()), ("offset", pa.int64()), ("timestamp_ms", pa.int64())]))
-_PARTITION = ["cluster", "topic", "partition"]
+_HITS = pa.list_(
+    pa.struct(
+        [
+            ("cluster", pa.string()),
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("timestamp_ms", pa.int64()),
+        ]
+    )
+)
+
+
+def write_scan_time(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    directory: str,
+    time_ms: int,
+    watch: Watch | None = None,
+    *,
+    is_remote: bool = False,
+) -> Summary:
+    """Replace the table in `directory` by `scan_time`. Raises SourceError."""
+    with open_output(spark, directory, is_remote=is_remote) as output:
+        rows = output.replace(scan_time(spark, options, time_ms), SCAN_TIME)
+    (watch or Watch()).table(SCAN_TIME.name, rows)
+    return Summary({SCAN_TIME.name: rows}, {}, [], [])
 
 
 def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> DataFrame:
@@ -34,28 +60,22 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
     planned = spark.createDataFrame([(each.name, each.topic, each.partition, each.end) for each in ranges],
         "cluster string, topic string, partition int, end_offset bigint",
     )  # fmt: skip
-    tasks = [(task,) for packed in pack(ranges, parsed) for task in _by_cluster(packed)]
-    if not tasks:
-        hits = planned.select(
-            *_PARTITION, F.lit(-1).cast("bigint").alias("offset"), F.lit(-1).cast("bigint").alias("timestamp_ms")
-        ).limit(0)
-    else:
-        scans = arrow_udf(_scanning(parsed, time_ms), ddl_of(_FOUND))  # type: ignore[call-overload]
-        shared = spark.createDataFrame(tasks, f"pieces {_TASK}").repartition(len(tasks))
-        hits = (
-            shared.select("pieces", F.explode(scans(F.col("pieces"))).alias("hit"))
-            .select(F.element_at("pieces", F.col("hit.number")).alias("piece"), "hit.*")
-            .groupBy(F.col("piece.name").alias("cluster"), "piece.topic", "piece.partition")
-            .agg(F.min(F.struct("offset", "timestamp_ms")).alias("first"))
-            .select(*_PARTITION, "first.*")
-        )
-    joined = planned.join(hits, _PARTITION, "left")
-    return joined.select(
-        *_PARTITION,
-        F.coalesce("offset", F.lit(-1)).alias("offset"),
-        time_of(F.col("timestamp_ms")).alias("record_time"),
-        "end_offset",
-    ).select(*SCAN_TIME.names)
+    tasks = [task for packed in pack(ranges, parsed) for task in _by_cluster(packed)]
+    scans = arrow_udf(_scanning(tasks, parsed, time_ms), ddl_of(_HITS))  # type: ignore[call-overload]
+    # A row, and so a task of Spark's, for each of our tasks: nothing is shuffled to share them.
+    numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
+    hits = (
+        numbers.select(F.explode(scans("id")).alias("hit"))
+        .groupBy(*(F.col(f"hit.{name}").alias(name) for name in SCAN_TIME.key))
+        .agg(F.min(F.struct("hit.offset", "hit.timestamp_ms")).alias("first"))  # of a partition that was cut
+        .select(*SCAN_TIME.key, "first.*")
+    )
+    return (
+        planned.join(hits, list(SCAN_TIME.key), "left")
+        .withColumn("offset", F.coalesce("offset", F.lit(-1)))
+        .withColumn("record_time", time_of(F.col("timestamp_ms")))
+        .select(*SCAN_TIME.names)
+    )
 
 
 def _by_cluster(ranges: list[Range]) -> list[list[Range]]:
@@ -63,24 +83,23 @@ def _by_cluster(ranges: list[Range]) -> list[list[Range]]:
     return [[each for each in ranges if each.cluster == number] for number in numbers]
 
 
-def _scanning(options: Options, time_ms: int) -> Callable[[pa.Array], pa.Array]:
-    def scan_tasks(tasks: pa.Array) -> pa.Array:
-        """Of each task, its pieces (numbered from 1) that have a record."""
-        rows = []
-        for pieces in tasks.to_pylist():
-            ranges = [Range(**piece) for piece in pieces]
-            number_by_piece = {(each.topic, each.partition, each.end): at for at, each in enumerate(ranges, 1)}
-            rows.append(
-                [
-                    {
-                        "number": number_by_piece[hit.range.topic, hit.range.partition, hit.range.end],
-                        "offset": hit.offset,
-                        "timestamp_ms": hit.timestamp_ms,
-                    }
-                    for hit in scan(ranges, options, time_ms)
-                ]
-            )
-        return pa.array(rows, _FOUND)
+def _scanning(tasks: Sequence[Sequence[Range]], options: Options, time_ms: int) -> Callable[[pa.Array], pa.Array]:
+    def scan_tasks(numbers: pa.Array) -> pa.Array:
+        """The hits of each of the tasks with these numbers."""
+        rows = [
+            [
+                {
+                    "cluster": hit.range.name,
+                    "topic": hit.range.topic,
+                    "partition": hit.range.partition,
+                    "offset": hit.offset,
+                    "timestamp_ms": hit.timestamp_ms,
+                }
+                for hit in scan(tasks[number], options, time_ms)
+            ]
+            for number in numbers.to_pylist()
+        ]
+        return pa.array(rows, _HITS)
 
-    scan_tasks.__annotations__ = {"tasks": pa.Array, "return": pa.Array}  # Spark chooses the kind by them
+    scan_tasks.__annotations__ = {"numbers": pa.Array, "return": pa.Array}  # Spark chooses the kind by them
     return scan_tasks
