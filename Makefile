@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_REQUIRE_VIRTUALENV := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance bench docs fmt lock clean
+.PHONY: help setup demo test browser check conformance bench docs fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ demo: $(VENV)/.demo ## A tour on real input: broker, producers, consumers, and t
 test: $(VENV)/.dev ## All tests that need neither Java nor network
 	@echo "test: running pytest"
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+browser: ## A headless Chromium for tests/browser: Debian's, where root may install it (says so otherwise)
+	@tools/browser.sh
 
 check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@echo "check: ruff (lint)"

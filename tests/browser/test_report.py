@@ -12,7 +12,7 @@ from groupkeeper.pipeline.report.page import page
 from groupkeeper.pipeline.report.reading import read_report
 
 pytestmark = [
-    pytest.mark.skipif(COMMAND is None, reason="no Chromium: $CHROMIUM names one"),
+    pytest.mark.skipif(COMMAND is None, reason="no Chromium: 'make browser' installs one, $CHROMIUM names one"),
     pytest.mark.timeout(180),
 ]
 
