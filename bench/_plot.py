@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 _WIDTH, _HEIGHT = 400, 300
-_LEFT, _TOP, _GAP, _FOOT = 60, 40, 90, 50
+_LEFT, _TOP, _GAP, _FOOT = 60, 40, 90, 70
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
@@ -40,6 +40,14 @@ def side_by_side(axis: str, *panels: Panel) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
+def _short(count: int) -> str:
+    """A number that leaves room for its neighbours: 500, 10 k, 2.5 M."""
+    for unit, name in ((1_000_000, "M"), (1_000, "k")):
+        if count >= unit:
+            return f"{count / unit:g} {name}"
+    return str(count)
+
+
 def _panel(axis: str, panel: Panel) -> Iterator[str]:
     counts = sorted({x for line in panel.lines.values() for x in line})
     low_x, high_x = math.log10(counts[0]), math.log10(counts[-1])
@@ -58,8 +66,8 @@ def _panel(axis: str, panel: Panel) -> Iterator[str]:
     for count in counts:
         x, _ = place(count, panel.ends[0])
         yield f'<path d="M{x} 0V{_HEIGHT}" stroke="#ddd"/>'
-        label = f"{count:,} {axis}" if count == counts[0] else f"{count:,}"
-        yield f'<text x="{x}" y="{_HEIGHT + 20}" text-anchor="middle">{label}</text>'
+        yield f'<text x="{x}" y="{_HEIGHT + 20}" text-anchor="middle">{_short(count)}</text>'
+    yield f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 40}" text-anchor="middle">{axis}</text>'
     for (name, line), colour in zip(panel.lines.items(), _COLOURS, strict=False):
         points = [place(x, y) for x, y in sorted(line.items())]
         path = "L".join(f"{x} {y}" for x, y in points)

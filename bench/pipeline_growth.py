@@ -1,96 +1,107 @@
 """CPU time and memory of the pipeline against the number of records; a plot in docs/pipeline-growth.svg.
 
-Every size is read in a new process with a new Spark session, whose start counts. Memory is the most that the process,
-Java and the Python workers had resident together, looked at ten times a second. The figures go to
-docs/pipeline-growth.csv, anew after every size but the first. PIPELINE_GROWTH sets other sizes than
+Every size is read in a new process with a new Spark session, whose start counts, from a broker in a process of its own,
+which does not: its log grows from size to size (bench/_fleet_log.py). Ten times a second the memory of Java, of the
+process that started it (the driver) and of Spark's Python workers is looked at; Java's log of its collections tells of
+its heap, which the session bounds (spark.driver.memory).
+
+The figures go to docs/pipeline-growth.csv, anew after every size but the first. PIPELINE_GROWTH sets other sizes than
 1000000,2000000,5000000,10000000,20000000: then they are written only where PIPELINE_GROWTH_TO says, a directory.
 """
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from bench import _plot
-from bench.pipeline import serving, usage
+from bench._family import Cost, cost_of
+from bench._fleet_log import Filled
 
 SIZES = (1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000)
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-LOOK_S = 0.1
-WORKS = ("Kafka to current_offsets", "Kafka to commits, in parquet")
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent / "docs"
+WORKS = ("Kafka to current_offsets", "Kafka to commits, in parquet", "groupkeeper pipeline snapshot")
+TABLES = 12
 
 
-class Cost(NamedTuple):
-    wall_s: float
-    cpu_s: float
-    memory_mb: float
+@contextmanager
+def growing() -> Iterator[tuple[Callable[[int], Filled], dict[str, str]]]:
+    """A broker whose offsets topic grows to the records that it is called with, and the environment of its readers."""
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    with tempfile.TemporaryDirectory() as directory:
+        words = [sys.executable, str(HERE / "_fleet_log.py"), directory]
+        broker = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        assert broker.stdin is not None
+        assert broker.stdout is not None
+        into, out = broker.stdin, broker.stdout
+
+        def grow(records: int) -> Filled:
+            into.write(f"{records}\n")
+            into.flush()
+            return Filled(*json.loads(out.readline()))
+
+        try:
+            yield grow, environment
+        finally:
+            broker.terminate()
+            broker.wait()
 
 
-class Meter(threading.Thread):
-    """Looks at the memory of this process and its descendants until it is stopped."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.most_mb = 0.0
-        self.stopped = threading.Event()
-
-    def run(self) -> None:
-        while not self.stopped.wait(LOOK_S):
-            self.most_mb = max(self.most_mb, usage().memory_mb)
-
-
-def read(work: str, servers: str, size: int) -> Cost:
-    """About so many records from the beginning of the log: the same share of every partition."""
-    from groupkeeper.pipeline.options import parse_options
-    from groupkeeper.pipeline.planning import plan_or_raise
+def read(work: str, servers: str, commits: int) -> None:
+    """In this process."""
     from groupkeeper.pipeline.session import start_session
     from groupkeeper.pipeline.transforms.current_offsets import current_offsets_of_decoded
-    from groupkeeper.pipeline.transforms.history import commits
+    from groupkeeper.pipeline.transforms.history import commits as commits_of
 
-    began, meter = time.perf_counter(), Meter()
-    meter.start()
-    given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
-    ranges = asyncio.run(plan_or_raise(parse_options(given)))
-    total = sum(each.size for each in ranges)
-    ends = {str(each.partition): each.size * size // total for each in ranges}
     spark = start_session("growth")
+    given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
     reader = spark.read.format("groupkeeper").options(**given, maxRecordsPerPartition="1000000")
-    reader = reader.option("endingOffsets", json.dumps({"__consumer_offsets": ends}))
     if work == WORKS[0]:
         assert current_offsets_of_decoded(reader.option("latestOnly", "true").load()).count() > 0
     else:
         with tempfile.TemporaryDirectory() as directory:
-            commits(reader.load()).write.parquet(f"{directory}/commits")
-            assert spark.read.parquet(f"{directory}/commits").count() == sum(ends.values())
-    cost = Cost(time.perf_counter() - began, usage().cpu_s, meter.most_mb)
-    meter.stopped.set()
+            commits_of(reader.load()).write.parquet(f"{directory}/commits")
+            assert spark.read.parquet(f"{directory}/commits").count() == commits
     spark.stop()
-    return cost
+
+
+def measured(work: str, filled: Filled, environment: dict[str, str]) -> Cost:
+    if work != WORKS[2]:
+        words = [sys.executable, str(Path(__file__).resolve()), work, filled.servers, str(filled.commits)]
+        return cost_of(words, environment)
+    with tempfile.TemporaryDirectory() as directory:
+        words = [
+            sys.executable, "-m", "groupkeeper", "pipeline", "snapshot", "--bootstrap-server",
+            f"bench={filled.servers}", "--output", f"{directory}/tables",
+        ]  # fmt: skip
+        cost = cost_of(words, environment)
+        made = [each.name for each in Path(f"{directory}/tables").iterdir() if any(each.glob("*.parquet"))]
+        assert len(made) == TABLES, made
+        return cost
 
 
 def main() -> None:
     given = os.environ.get("PIPELINE_GROWTH")
-    sizes = [int(size) for size in given.split(",")] if given else SIZES
+    sizes = sorted(int(size) for size in given.split(",")) if given else SIZES
     target = os.environ.get("PIPELINE_GROWTH_TO", "" if given else str(DOCS))
     found: dict[str, dict[int, Cost]] = {work: {} for work in WORKS}
-    with serving(sizes[-1]) as (servers, environment):
+    with growing() as (grow, environment):
         for size in sizes:
+            filled = grow(size)
             for work in WORKS:
-                words = [sys.executable, str(Path(__file__).resolve()), work, servers, str(size)]
-                run = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-                found[work][size] = cost = Cost(*json.loads(run.stdout.splitlines()[-1]))
+                found[work][size] = cost = measured(work, filled, environment)
                 print(
-                    f"{size:10,} records  {work:28}  wall {cost.wall_s:6.1f} s, CPU {cost.cpu_s:6.1f} s, "
-                    f"{cost.memory_mb:5.0f} MB",
+                    f"{size:10,} records  {work:29}  wall {cost.wall_s:5.0f} s, CPU {cost.cpu_s:5.0f} s, "
+                    f"{cost.memory_mb:5.0f} MB: Java {cost.java_mb:.0f} (heap {cost.heap_mb:.0f}, in use "
+                    f"{cost.used_mb:.0f}), driver {cost.driver_mb:.0f}, workers {cost.workers_mb:.0f}",
                     flush=True,
                 )
             if target and size > sizes[0]:  # one size alone is no plot
@@ -109,7 +120,7 @@ def write(found: dict[str, dict[int, Cost]], directory: Path) -> None:
     (directory / "pipeline-growth.svg").write_text(
         _plot.side_by_side(
             "records",
-            _plot.Panel("CPU time in seconds", (1.0, 1000.0), time_s),
+            _plot.Panel("CPU time in seconds", (10.0, 1000.0), time_s),
             _plot.Panel("most memory in MB", (100.0, 10_000.0), memory),
         ),
         encoding="utf-8",
@@ -118,4 +129,4 @@ def write(found: dict[str, dict[int, Cost]], directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(read(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    read(sys.argv[1], sys.argv[2], int(sys.argv[3]))

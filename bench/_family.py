@@ -1,0 +1,100 @@
+"""What a process and everything that it started cost: looked at while it runs, by who they are.
+
+Spark's Python workers are ended by a process that does not wait for them, so that sums of finished children would tell
+too little: what each process had used when it was seen last is added up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+LOOK_S = 0.1
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
+_COLLECTION = re.compile(r"Pause (?:Young|Full) .*? \d+M->(\d+)M\((\d+)M\)")
+
+
+class Cost(NamedTuple):
+    """Memory in MB: the most that all were resident with together, and the most of each part, at whatever time; pages
+    that forked processes share count for each of them. Of Java's heap: the most that it took, and what was in use
+    behind its collections, in the middle of the second half of them.
+    """
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+    java_mb: float
+    driver_mb: float
+    workers_mb: float
+    heap_mb: float
+    used_mb: float
+
+
+class _Seen(NamedTuple):
+    parent: int
+    name: str
+    cpu_s: float
+    memory_mb: float
+
+
+def cost_of(words: Sequence[str], environment: dict[str, str]) -> Cost:
+    """Run a command that starts one Java. SystemExit with what it said when it fails."""
+    with tempfile.TemporaryDirectory() as directory:
+        # Every Java of the command gets these: Spark's own launcher too, which collects nothing.
+        options = f"{environment.get('JAVA_TOOL_OPTIONS', '')} -Xlog:gc:file={directory}/%p.log"
+        began = time.perf_counter()
+        with tempfile.TemporaryFile() as said:
+            run = subprocess.Popen(words, stdout=said, stderr=said, env=environment | {"JAVA_TOOL_OPTIONS": options})
+            cpu_s: dict[int, float] = {}
+            most = [0.0, 0.0, 0.0, 0.0]
+            while run.poll() is None:
+                parts = [0.0, 0.0, 0.0]
+                for pid, seen in _family(run.pid):
+                    cpu_s[pid] = seen.cpu_s
+                    parts[0 if seen.name == "java" else 1 if pid == run.pid else 2] += seen.memory_mb
+                most = [max(pair) for pair in zip(most, [sum(parts), *parts], strict=True)]
+                with suppress(subprocess.TimeoutExpired):
+                    run.wait(LOOK_S)
+            wall_s = time.perf_counter() - began
+            if run.returncode:
+                said.seek(0)
+                raise SystemExit(f"{' '.join(words)}: status {run.returncode}\n{said.read().decode(errors='replace')}")
+        return Cost(wall_s, sum(cpu_s.values()), *most, *_heap(Path(directory)))
+
+
+def _heap(directory: Path) -> tuple[float, float]:
+    """The most that the heap took, and what was usually in use behind a collection."""
+    found = [[tuple(map(int, pair)) for pair in _COLLECTION.findall(path.read_text())] for path in directory.iterdir()]
+    collections = max(found, key=len, default=[])
+    if not collections:
+        return 0.0, 0.0
+    return max(size for _, size in collections), median(used for used, _ in collections[len(collections) // 2 :])
+
+
+def _family(root: int) -> Iterator[tuple[int, _Seen]]:
+    """The process and its descendants that live."""
+    seen = {int(entry.name): one for entry in Path("/proc").iterdir() if entry.name.isdigit() and (one := _look(entry))}
+    family, more = set[int](), {root}
+    while more:
+        family |= more
+        more = {pid for pid, one in seen.items() if one.parent in family} - family
+    return ((pid, seen[pid]) for pid in family if pid in seen)
+
+
+def _look(entry: Path) -> _Seen | None:
+    try:
+        start, _, rest = (entry / "stat").read_text().rpartition(")")
+    except OSError:
+        return None
+    fields = rest.split()
+    cpu_s = sum(map(int, fields[11:13])) * _TICK_S
+    return _Seen(int(fields[1]), start.partition("(")[2], cpu_s, int(fields[21]) * _PAGE_MB)
