@@ -49,26 +49,28 @@ def _records_to(end: Column) -> Column:
 
 
 def _estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:
-    """When the records at committed offsets were there, by the nearest commits of the partition."""
+    """When the records at committed offsets were there, by the nearest commits of the partition.
+
+    Commits and those who ask are sorted together: pairing them would take a row for each two of a partition.
+    """
+    point = F.struct(F.col("at").alias("point"), "point_time").alias("point")
     points = (
         commits.where("NOT is_tombstone")
         .join(asked.select(*_PARTITION).distinct(), _PARTITION, "left_semi")
-        .groupBy(*_PARTITION, F.col("committed_offset").alias("point"))
+        .groupBy(*_PARTITION, F.col("committed_offset").alias("at"))
         .agg(F.min("commit_time").alias("point_time"))
+        .select(*_PARTITION, "at", point)
     )
-    is_after = F.col("point") > F.col("committed_offset")
-    point = F.struct("point", "point_time")
-    own = asked.select(*LAG.key, "committed_offset", "log_end_offset", "measured_time")
+    own = asked.select(*LAG.key, F.col("committed_offset").alias("at"), "log_end_offset", "measured_time")
+    order = "PARTITION BY `cluster`, `topic`, `partition` ORDER BY `at`, `point` IS NULL"
     around = (
-        own.join(points, _PARTITION)
-        .groupBy(*own.columns)
-        .agg(
-            F.max_by(F.when(~is_after, point), F.when(~is_after, F.col("point"))).alias("low"),
-            F.min_by(F.when(is_after, point), F.when(is_after, F.col("point"))).alias("high"),
-        )
+        own.unionByName(points, allowMissingColumns=True)
+        .withColumn("low", F.expr(f"last(`point`) IGNORE NULLS OVER ({order} ROWS UNBOUNDED PRECEDING)"))
+        .withColumn("high", F.expr(f"lead(`point`) IGNORE NULLS OVER ({order})"))
+        .where("point IS NULL")
     )
     end = F.struct(F.col("log_end_offset").alias("point"), F.col("measured_time").alias("point_time"))
-    share = (F.col("committed_offset") - F.col("low.point")) / (F.col("high.point") - F.col("low.point"))
+    share = (F.col("at") - F.col("low.point")) / (F.col("high.point") - F.col("low.point"))
     between = F.unix_millis("low.point_time") + (share * ms_between(F.col("low.point_time"), F.col("high.point_time")))
     estimate = F.timestamp_millis(F.least(between.cast("bigint"), F.unix_millis("high.point_time")))
     return around.withColumn("high", F.coalesce("high", end)).select(*LAG.key, estimate.alias("estimated_time"))

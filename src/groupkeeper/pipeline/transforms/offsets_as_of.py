@@ -17,8 +17,9 @@ def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) ->
     A commit in a transaction counts from its marker on (tables.GROUP_RECORDS), and among the commits of its partition
     by its own offset, as the coordinator has it. Compaction takes away what was committed before later commits.
     """
-    log = Window.partitionBy("cluster", "log_partition", "producer_id").orderBy("log_offset")
-    from_here = log.rowsBetween(1, Window.unboundedFollowing)
+    # From the end on: a frame up to the end of the log would be gone through anew for every commit.
+    log = Window.partitionBy("cluster", "log_partition", "producer_id").orderBy(F.desc("log_offset"))
+    from_here = log.rowsBetween(Window.unboundedPreceding, -1)
     markers = group_records.where("record_name = 'EndTransaction'").select(
         "cluster", "log_partition", "producer_id", "log_offset", F.col("log_time").alias("ended")
     )
@@ -26,7 +27,7 @@ def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) ->
     transactional = (
         commits.where("producer_id IS NOT NULL")
         .unionByName(markers, allowMissingColumns=True)
-        .withColumn("known_from", F.first("ended", ignorenulls=True).over(from_here))
+        .withColumn("known_from", F.last("ended", ignorenulls=True).over(from_here))
         .where("ended IS NULL")
         .drop("ended")
     )
