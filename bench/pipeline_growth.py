@@ -121,7 +121,7 @@ def write(found: dict[str, dict[int, Cost]], directory: Path) -> None:
         _plot.side_by_side(
             "records",
             _plot.Panel("CPU time in seconds", (10.0, 1000.0), time_s),
-            _plot.Panel("most memory in MB", (100.0, 10_000.0), memory),
+            _plot.Panel("most memory in MB", (1000.0, 10_000.0), memory),
         ),
         encoding="utf-8",
     )
