@@ -6,8 +6,22 @@ from pathlib import Path
 
 from groupkeeper.pipeline.tables import DECODED, TABLES, Table
 from groupkeeper.pipeline.tables.schema import ddl_of
+from groupkeeper.pipeline.transforms.stale import StaleLimits
+from groupkeeper.pipeline.transforms.status import RULES as STATUS_RULES
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pipeline-tables.md"
+
+LIMITS = StaleLimits(now_ms=0)
+
+
+def _time(milliseconds: int) -> str:
+    """In the largest unit that it is a whole number of."""
+    for unit, size in (("hour", 3_600_000), ("minute", 60_000)):
+        if milliseconds % size == 0:
+            number = milliseconds // size
+            return f"{number} {unit}{'s' * (number != 1)}"
+    return f"{milliseconds / 1000:g} seconds"
+
 
 INTRODUCTION = """\
 # The pipeline's tables
@@ -19,7 +33,7 @@ ones come at the end. Every column can be null in the files; when it is, its mea
 microseconds.
 """
 
-RULES = """\
+RULES = f"""\
 ## How they judge
 
 **What is not in the log is not told.** After compaction a group's earliest record that is left doesn't say that the
@@ -30,8 +44,8 @@ of a classic group is seen when it is complete. How far a share group is stands 
 
 **Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (counted from the
 commit, or from the time the group became empty), or members of a classic group may have read its topic; `expired`
-when it went within two checks after it could expire; `unknown` otherwise. How long offsets are kept and how often they
-are checked is what the cluster's brokers say when the tombstone is read (offsets.retention.minutes,
+when it went within two checks and a minute after it could expire; `unknown` otherwise. How long offsets are kept and
+how often they are checked is what the cluster's brokers say when the tombstone is read (offsets.retention.minutes,
 offsets.retention.check.interval.ms); of a cluster that does not tell, which is said, Kafka's seven days and 10 minutes
 are taken.
 
@@ -45,6 +59,10 @@ was read, `interpolated` between commits of any group for that partition when it
 **Rewinds**: a commit of a lower offset than the one before, also after the offset had been removed. A jump ahead is
 told when the group had no members (a reset; who reads without joining looks the same) or it ends beyond the log.
 
+**Clocks.** `log_time` and `commit_time` are of the broker that has the group, the time of a record is its producer's
+(or its broker's, as the topic is set), `measured_time` is of the machine that ran the pipeline. They are compared as
+they are: a clock that is off by a minute makes ages wrong by a minute. An age is never below 0.
+
 **Status**, at the time of the measurement. How long the oldest record to read has waited decides, together with how
 long nobody has committed or moved on, whichever is shorter:
 
@@ -53,18 +71,19 @@ long nobody has committed or moved on, whichever is shorter:
 | `ok` | nothing to read, or what there is has not waited long |
 | `stopped` | a record waits, and nothing was committed for as long as the patience |
 | `stalled` | a record waits, and the commits that came were of the same offset for as long as the patience |
-| `rewound` | behind where it had been in the last day, and on its way |
-| `lagging` | it moves on, but the oldest record to read is older than 5 minutes |
+| `rewound` | behind where it had been in the last {_time(STATUS_RULES.look_back_ms)}, and on its way |
+| `lagging` | it moves on, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
 | `unknown` | the log could not be asked, or the age of its records is not known |
 
-The patience is three times the partition's usual time between commits (for `stalled`: between moves), at least 10
-minutes and at most 3 hours; one minute for a group without members. A group is as its worst partition. So a topic
-with a record an hour does not make a group "stopped", nor does a pause after fast commits, and a reader that died
-while its lag was small is seen.
+The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
+in the last {_time(STATUS_RULES.look_back_ms)}, at least {_time(STATUS_RULES.patience_ms)} and at most
+{_time(STATUS_RULES.most_patience_ms)}; {_time(STATUS_RULES.empty_patience_ms)} for a group without members. A group
+is as its worst partition. So a topic with a record an hour does not make a group "stopped", nor does a pause after
+fast commits, and a reader that died while its lag was small is seen.
 
-**Stale**: `idle` after 30 days without members, or with records unread; a quiet topic whose group is there and has
-read everything is not. `topic_deleted` also when a topic of that name was made anew. `expiring` within a day, as
-the broker's rules and its offsets.retention.minutes have it.
+**Stale**: `idle` after {LIMITS.idle_days} days without members, or with records unread; a quiet topic whose group is
+there and has read everything is not. `topic_deleted` also when a topic of that name was made anew. `expiring` within
+{_time(LIMITS.expiring_ms)}, as the broker's rules and its offsets.retention.minutes have it.
 """
 
 

@@ -122,13 +122,38 @@ def several_partitions(cases: Cases) -> None:
     cases.reads("one of two is dead", 600, 5)
     cases.asked(600 + HOUR, 1200, 1200, 0, 600, ("ok", None), partition=1)
     cases.asked(600 + HOUR, 1200, 9000, HOUR, 600, ("stopped", 600))
+    cases.reads("both of two are dead", 600, 5)
+    cases.asked(600 + 2 * HOUR, 1200, 90_000, HOUR, 600, ("stopped", 600), partition=1)
+    cases.asked(600 + 2 * HOUR, 1200, 9000, 2 * HOUR, 600, ("stopped", 600))
+
+
+def at_the_limits(cases: Cases) -> None:
+    for name, waits_s, wanted in (
+        ("just not lagging", 5 * MINUTE - 1, ("ok", None)),
+        ("just lagging", 5 * MINUTE, ("lagging", 601)),
+    ):
+        cases.reads(name, 600, 5)
+        cases.asked(601, 1200, 9000, waits_s, 600, wanted)
+    for name, waits_s, wanted in (
+        ("just not stopped", 10 * MINUTE - 1, ("lagging", 600 + 5 * MINUTE)),
+        ("just stopped", 10 * MINUTE, ("stopped", 600)),
+    ):
+        cases.reads(name, 600, 5)
+        cases.asked(600 + waits_s, 1200, 9000, waits_s, 600, wanted)
+    last = 20 * HOUR
+    for name, waits_s, wanted in (
+        ("a commit every two hours, just not stopped", 3 * HOUR - 1, ("lagging", last + 5 * MINUTE)),
+        ("a commit every two hours, just stopped", 3 * HOUR, ("stopped", last)),
+    ):
+        cases.reads(name, last, 2 * HOUR)
+        cases.asked(last + waits_s, 100, 900, waits_s, last, wanted)
 
 
 def test_status(spark: SparkSession) -> None:
     cases = Cases()
     for add in (
         slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, without_members,
-        several_partitions,
+        several_partitions, at_the_limits,
     ):  # fmt: skip
         add(cases)
     history = cases.trace.commits(spark)
@@ -143,4 +168,6 @@ def test_status(spark: SparkSession) -> None:
     assert {status for status, _ in cases.wanted.values()} == set(ORDER)
     rule = {row.group_id: row.rule for row in rows if row.partition == 0}
     assert rule["two minutes, empty"].endswith("; the group has no members")
+    (worst,) = [row.rule for row in rows if row.group_id == "both of two are dead" and row.topic is None]
+    assert worst.startswith("t-0: the oldest record to read has waited for 7200 s")
     assert rule["put back, on its way"] == "it had been at offset 1200, and is at 200"

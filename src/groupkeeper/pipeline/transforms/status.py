@@ -26,8 +26,8 @@ class StatusRules(NamedTuple):
     """Times in milliseconds.
 
     A group that commits seldom is given `intervals` times its usual time between commits, or between moves ahead,
-    within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. Commits are looked
-    at as far back as `look_back_ms`.
+    within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. A record that has
+    waited for `lagging_ms` makes a group that moves on lag. Commits are looked at as far back as `look_back_ms`.
     """
 
     lagging_ms: int = 5 * 60 * 1000
@@ -49,6 +49,9 @@ def status(
 
     stopped: a record waits, and nothing was committed for as long · stalled: commits come, but of the same offset ·
     rewound: behind where it had been, and on the way · lagging: the oldest record to read is old, and progress is made.
+
+    Times of commits are the coordinator's, a record's is its producer's or broker's, the measurement's is this
+    machine's: they are compared as they are, so that a clock which is off by a minute moves the limits by a minute.
     """
     now = F.col("measured_time")
     steps = _steps(commits, lag, rules)
@@ -176,7 +179,8 @@ def _by_group(judged: DataFrame) -> DataFrame:
     """A row for each group: its worst partition speaks for it."""
     rank = F.array_position(F.array(*(F.lit(each) for each in ORDER)), F.col("status"))
     worst = F.max_by(
-        F.struct("status", "rule", "topic", "partition"), F.struct(rank, F.coalesce("lag_ms", F.lit(0)), "topic")
+        F.struct("status", "rule", "topic", "partition"),
+        F.struct(rank, F.coalesce("lag_ms", F.lit(0)), "topic", "partition"),
     )
     grouped = (
         judged.withColumn("rank", rank)

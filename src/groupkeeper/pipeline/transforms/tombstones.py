@@ -15,6 +15,7 @@ from groupkeeper.pipeline.transforms.times import after, time_of
 __all__ = ["by_cluster", "with_causes"]
 
 _SLACK_MS = 60_000
+"""What a check itself may take, and what the clocks of two coordinators may differ by."""
 _GROUP = ("cluster", "group_id")
 
 
