@@ -36,7 +36,7 @@ def choose(columns: C, rows: Bools | Ints) -> C:
 
 class View:
     """A buffer as arrays of big-endian integers, one for every byte position, so that indexing by positions reads
-    fields. Positions must be within the buffer; IndexError otherwise.
+    fields. Positions must be within the buffer, or 0; IndexError otherwise.
     """
 
     __slots__ = ("_int16", "_int32", "_int64", "octets")
@@ -90,4 +90,6 @@ def _read_longer(octets: Bytes, raw: Ints, behind: Ints) -> None:
 
 def _unaligned(data: bytes, kind: str) -> npt.NDArray[np.generic]:
     width = np.dtype(kind).itemsize
+    if len(data) < width:  # position 0 is always there: whoever has nothing to read at a row reads that
+        data = bytes(data).ljust(width, b"\x00")
     return np.ndarray(shape=(max(0, len(data) - width + 1),), dtype=kind, buffer=data, strides=(1,))

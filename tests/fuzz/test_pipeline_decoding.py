@@ -1,0 +1,142 @@
+"""Broken records of the offsets topic, many at a time: each is a row, and the row is what its bytes alone give."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from tools import fuzz
+
+from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
+from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json
+from groupkeeper.pipeline.decode.known import Known, read_record
+from groupkeeper.pipeline.decode.records import Records
+from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.protocol.codec import encode
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.primitives import MalformedMessage
+
+Pair = tuple[bytes | None, bytes | None]
+INPUTS = int(os.environ.get("PIPELINE_FUZZ", "20000"))
+
+
+def seeds() -> list[Pair]:
+    """A valid record of each type and version; offset commits, which are decoded side by side, more often."""
+    found: list[Pair] = []
+    for target in fuzz.targets()["offsets topic"]:
+        size = int.from_bytes(target.seed[:2], "big")
+        key, value = target.seed[2 : 2 + size], target.seed[2 + size :]
+        if key[:2] in (b"\x00\x00", b"\x00\x01"):
+            key = key[:2] + encode(OffsetCommitKey("group", "тема", 3), 0)
+            found += 10 * [(key, value)]
+        found += [(key, value), (key, None)]
+    found = [pair for pair in found if expected(pair) is not None]
+    assert {int.from_bytes(key[:2], "big") for key, _ in found if key} == set(range(24)) - {9, 18}
+    return found
+
+
+def broken(rng: random.Random, valid: Sequence[Pair]) -> Pair:
+    key, value = rng.choice(valid)
+    other_key, other_value = rng.choice(valid)
+    if rng.random() < 0.3 and key is not None:
+        key = key[:2] + fuzz.mutated(key[2:], other_key or b"", rng)
+    if rng.random() < 0.6 and value is not None:
+        value = fuzz.mutated(value, other_value or b"", rng)
+    if rng.random() < 0.05:
+        value = other_value
+    if rng.random() < 0.01:
+        key = rng.choice((None, b"", b"\x00", key and key[:2], rng.randbytes(3)))
+    return key, value
+
+
+def records_of(pairs: Sequence[Pair]) -> Records:
+    """Keys and values one after the other, with nothing between or around them."""
+    sizes = np.array([[-1 if each is None else len(each) for each in pair] for pair in pairs], np.int64).reshape(-1, 2)
+    ends = np.cumsum(np.maximum(sizes, 0)).reshape(sizes.shape)
+    starts = ends - np.maximum(sizes, 0)
+    zeros = np.zeros(len(pairs), np.int64)
+    return Records(
+        data=b"".join(each or b"" for pair in pairs for each in pair), set_index=zeros, offset=np.arange(len(pairs)),
+        timestamp=zeros, has_log_append_time=zeros != 0, producer_id=zeros - 1, is_control=zeros != 0,
+        key_at=starts[:, 0], key_size=sizes[:, 0], value_at=starts[:, 1], value_size=sizes[:, 1], headers_at=zeros,
+    )  # fmt: skip
+
+
+def expected(pair: Pair) -> dict[str, Any] | None:
+    """By the schemas; None: they refuse it, or do not know it."""
+    key, value = pair
+    try:
+        record = read_record(key or b"", value)
+    except MalformedMessage:
+        return None
+    if not isinstance(record, Known):
+        return None
+    row = {"is_tombstone": value is None, "group_id": group_id_of(record.key), "value_version": record.version}
+    if not isinstance(record.key, OffsetCommitKey):
+        return row | {"group_record": group_record_json(record)}
+    row |= {"topic": record.key.topic, "partition": record.key.partition}
+    if isinstance(record.value, OffsetCommitValue):
+        row |= {
+            "committed_offset": record.value.offset,
+            "metadata": record.value.metadata,
+            "commit_timestamp_ms": record.value.commit_timestamp,
+            "leader_epoch": record.value.leader_epoch if record.value.leader_epoch >= 0 else None,
+        }
+    return row
+
+
+def check(pairs: Sequence[Pair]) -> int:
+    """How many of them were refused."""
+    rows = []
+    for batch in decode(records_of(pairs), places_of([Origin("c", 7)])):
+        assert batch.schema.equals(DECODED.arrow)
+        batch.validate(full=True)
+        rows += batch.to_pylist()
+    rows.sort(key=lambda row: row["log_offset"])
+    assert [row["log_offset"] for row in rows] == list(range(len(pairs)))
+    refused = 0
+    for pair, row in zip(pairs, rows, strict=True):
+        wanted = expected(pair)
+        if wanted is None:
+            refused += 1
+            assert row["problem"] is not None, pair
+            assert (row["raw_key"], row["raw_value"]) == pair
+            assert row["group_record"] is row["committed_offset"] is row["topic"] is None
+        else:
+            assert row["problem"] is row["raw_key"] is row["raw_value"] is None, pair
+            assert {name: row[name] for name in wanted} == wanted, pair
+            assert (row["record_type"], row["log_partition"]) == (int.from_bytes((pair[0] or b"")[:2], "big"), 7)
+    return refused
+
+
+def test_broken_records_are_rows() -> None:
+    rng = random.Random(INPUTS)
+    valid = seeds()
+    assert check(valid) == 0
+    left, refused = INPUTS, 0
+    while left > 0:
+        size = min(left, rng.choice((1, 2, 3, 50, 1000)))
+        refused += check([broken(rng, valid) for _ in range(size)])
+        left -= size
+    assert 0.1 * INPUTS < refused < 0.7 * INPUTS
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\x00", b"\x00\x01", b"\x00\x00", b"\x00\x01\x00", b"\x00\x01\x00\x01g"])
+@pytest.mark.parametrize("value", [None, b"", b"\x00", b"\x00\x04", b"\x00\x00\x00\x00\x00"])
+def test_a_record_that_is_hardly_there(key: bytes | None, value: bytes | None) -> None:
+    """Alone in its buffer: there is nothing behind it that could be read by accident."""
+    assert check([(key, value)]) == 1
+
+
+def test_every_prefix_of_a_record() -> None:
+    for key, value in seeds():
+        whole = (key or b"", value or b"")
+        check([(whole[0][:end], value) for end in range(len(whole[0]))])
+        check([(key, whole[1][:end]) for end in range(len(whole[1]))])
+        for end in range(len(whole[0])):
+            check([(whole[0][:end], None)])
