@@ -6,6 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -247,6 +248,11 @@ def test_records_that_are_gone(spark: SparkSession, servers: str) -> None:
 
 def test_errors_name_what_is_wrong(spark: SparkSession, servers: str) -> None:
     assert "topic nowhere: it does not exist" in refusal(lambda: read(spark, servers, subscribe="nowhere"))
+    topic = new_topic(servers, 1)
+    for option in ("startingOffsets", "endingOffsets", "startingOffsetsByTimestamp"):
+        wrong = {option: json.dumps({topic: {"7": 0}})}
+        elsewhere = refusal(partial(read, spark, servers, subscribe=topic, **wrong))
+        assert f"of {topic}-7, which is not among the partitions to read" in elsewhere
     assert "did you mean startingOffsets?" in refusal(lambda: read(spark, servers, subscribe="t", startingOfsets="1"))
     unreachable = refusal(lambda: read(spark, "127.0.0.1:1", subscribe="t", **{"kafka.default.api.timeout.ms": "500"}))
     assert unreachable.startswith("cluster c: 127.0.0.1:1: connection refused")

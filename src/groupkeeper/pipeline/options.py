@@ -220,10 +220,10 @@ def _start(given: Mapping[str, str], which: str, default: int, is_streaming: boo
     times, time = given.get(f"{which}OffsetsByTimestamp"), given.get(f"{which}Timestamp")
     offsets = given.get(f"{which}Offsets")
     if time is not None:
-        return Start(default, _integer(f"{which}Timestamp", time))
+        return Start(default, _at_least(0, f"{which}Timestamp", _integer(f"{which}Timestamp", time)))
     if times is not None:
         name = f"{which}OffsetsByTimestamp"
-        return Start(default, timestamp_by_partition=_by_partition(name, times))
+        return Start(default, timestamp_by_partition=_by_partition(name, times, 0))
     if offsets is None:
         return Start(default)
     if offsets.strip().lower() == "latest":
@@ -234,17 +234,27 @@ def _start(given: Mapping[str, str], which: str, default: int, is_streaming: boo
         if which == "ending":
             raise SourceError("endingOffsets=earliest: there would be nothing to read")
         return Start(EARLIEST)
-    return Start(default, offset_by_partition=_by_partition(f"{which}Offsets", offsets))
+    return Start(default, offset_by_partition=_by_partition(f"{which}Offsets", offsets, EARLIEST))
 
 
-def _by_partition(name: str, text: str) -> dict[tuple[str, int], int]:
+def _by_partition(name: str, text: str, least: int) -> dict[tuple[str, int], int]:
     found = _json_object(name, text)
     try:
         return {
-            (topic, int(number)): int(value) for topic, numbers in found.items() for number, value in numbers.items()
+            (topic, int(number)): _at_least(least, name, int(value))
+            for topic, numbers in found.items()
+            for number, value in numbers.items()
         }
     except (AttributeError, TypeError, ValueError):
         raise SourceError(f'{name}={text}: it is written as {{"topic": {{"0": 23}}}}') from None
+
+
+def _at_least(least: int, name: str, value: int) -> int:
+    """Lower numbers have a meaning of their own in Kafka's requests, or none."""
+    if value < least:
+        kind = "an offset, -1 (latest) or -2 (earliest)" if least else "a time in milliseconds"
+        raise SourceError(f"{name}: {value}: {kind} is needed")
+    return value
 
 
 def _json_object(name: str, text: str) -> dict[str, Any]:

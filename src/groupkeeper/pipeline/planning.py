@@ -107,6 +107,7 @@ async def _plan_cluster(options: Options, number: int) -> list[Range]:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             name = cluster.name or (await admin.describe_cluster()).cluster_id or _DEFAULT_NAME
             partitions = await _partitions(admin, cluster)
+            _check_named(cluster, partitions)
             earliest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.earliest()))
             latest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.latest()))
             log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
@@ -122,6 +123,17 @@ async def _plan_cluster(options: Options, number: int) -> list[Range]:
         found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
         ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
     return ranges
+
+
+def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) -> None:
+    """Offsets and times are for partitions that are read: a name that is wrong would have no effect."""
+    for which, start in (("starting", cluster.start), ("ending", cluster.end)):
+        for topic, number in (*start.offset_by_partition, *start.timestamp_by_partition):
+            if TopicPartition(topic, number) not in partitions:
+                raise SourceError(
+                    f"cluster {cluster.title}: {which} offset or time of {topic}-{number}, which is not among the "
+                    "partitions to read"
+                )
 
 
 def _within_log(found: Range, first: int, last: int, fails_on_data_loss: bool) -> Range:
