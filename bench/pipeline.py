@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from groupkeeper.broker import Broker
@@ -120,16 +121,23 @@ def measure(what: str, commits: int, work: Callable[[], object]) -> float:
 
 
 def measure_by_turns(commits: int, works: dict[str, Callable[[], object]]) -> None:
-    """As `measure`, of works that are compared with the first of them: who else runs disturbs all of them alike."""
+    """As `measure`, with more rounds, of works that are compared with the first of them: who else runs disturbs all of
+    them alike. How many times the first one's cost: best by best, and the median of the rounds.
+    """
     costs: dict[str, list[float]] = {what: [] for what in works}
-    for _ in range(1 + int(os.environ.get("PIPELINE_ROUNDS", "4"))):
+    for _ in range(1 + 3 * int(os.environ.get("PIPELINE_ROUNDS", "4"))):
         for what, work in works.items():
             costs[what].append(cpu_of(work))
-    first = min(costs[next(iter(works))][1:])
+    first = costs[next(iter(works))][1:]
     for what, rounds in costs.items():
         best = min(rounds[1:])
+        middle = median(cost / paired for cost, paired in zip(rounds[1:], first, strict=True))
         rate = commits / best / 1e6
-        print(f"{what}: {best:.2f} s CPU, {rate:.2f} M records/s per core, {best / first:.2f} times", flush=True)
+        print(
+            f"{what}: {best:.2f} s CPU, {rate:.2f} M records/s per core, {best / min(first):.2f} times, "
+            f"in the median {middle:.2f}",
+            flush=True,
+        )
 
 
 def run(servers: str, commits: int) -> None:
