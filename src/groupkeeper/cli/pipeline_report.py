@@ -220,7 +220,7 @@ def _json_text(report: Report | None, target: str | None, problems: list[dict[st
     found: dict[str, Any] = {"schema": "pipeline-report/1", "report": target}
     if report is not None:
         found |= {name: getattr(report, name) for name in ("measured_time", "since", "until", "missing")}
-        for name in ("clusters", "groups", "rewinds", "stale"):
+        for name in ("clusters", "groups", "rewinds", "stale", "activity", "lag_lines"):
             found[name] = [each._asdict() for each in getattr(report, name)]
     return json.dumps({**found, "problems": problems}, indent=2, default=_plain) + "\n"
 
