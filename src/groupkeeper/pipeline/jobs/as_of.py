@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.jobs.output import open_output
 from groupkeeper.pipeline.jobs.snapshot import update_history
-from groupkeeper.pipeline.jobs.watch import Summary, Watch
+from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.planning import Plan
 from groupkeeper.pipeline.restoring import OffsetThen
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
@@ -39,13 +39,11 @@ def as_of(
     """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups; the result has those
     that `wants` accepts by name, None: no group. Arguments else as for `snapshot`.
     """
-    watch = watch or Watch()
+    run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote) as output:
-        summary = Summary({}, {}, [], [])
-        update_history(output, options, summary, watch, found)
+        update_history(output, options, run, found)
         at_that_time = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
-        summary.rows[OFFSETS_AS_OF.name] = output.replace(at_that_time, OFFSETS_AS_OF)
-        watch.table(OFFSETS_AS_OF.name, summary.rows[OFFSETS_AS_OF.name])
+        run.write(OFFSETS_AS_OF.name, output.replace(at_that_time, OFFSETS_AS_OF))
         offsets: dict[str, list[OffsetThen]] = {}
         if wants is not None:
             rows = output.read(OFFSETS_AS_OF).select("cluster", *OffsetThen._fields)
@@ -53,4 +51,4 @@ def as_of(
                 then = OffsetThen(*row)
                 if wants(then.group_id):
                     offsets.setdefault(cluster, []).append(then)
-        return Found(summary, offsets)
+        return Found(run.summary, offsets)

@@ -19,7 +19,7 @@ from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
-from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
+from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Plan, named, plan
 from groupkeeper.pipeline.retention import Retention, ask_retentions
@@ -51,7 +51,7 @@ def follow(
     """
     parsed = parse_options({**options, "rows": "decoded"})
     with open_output(spark, directory) as output:
-        following = _Following(output, parsed, watch or Watch(), interval_s)
+        following = _Following(output, parsed, Run(watch), interval_s)
         try:
             following.begin(found)
             refreshed_at, seen = 0.0, -1
@@ -65,21 +65,21 @@ def follow(
                 stop.wait(_LOOK_S)
         finally:
             following.end()
-        return following.summary
+        return following.run.summary
 
 
 def _refresh(output: Output, following: _Following) -> None:
-    problems = len(following.summary.problems)
-    make_tables(output, Given(following.options, following.retentions), following.summary, following.watch)
-    del following.summary.problems[problems:]  # told; the next refresh tries again
+    problems = following.run.summary.problems
+    before = len(problems)
+    make_tables(output, Given(following.options, following.retentions), following.run)
+    del problems[before:]  # told; the next refresh tries again
 
 
 class _Following:
     """The queries of all clusters, by the clusters' numbers in the options."""
 
-    def __init__(self, output: Output, options: Options, watch: Watch, interval_s: float) -> None:
-        self.watch = watch
-        self.summary = Summary({}, {}, [], [])
+    def __init__(self, output: Output, options: Options, run: Run, interval_s: float) -> None:
+        self.run = run
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
         self._output = output
@@ -129,7 +129,7 @@ class _Following:
         asked = ask_retentions(self.options, ranges)
         self.retentions |= asked.by_cluster
         for note in asked.notes:
-            self.watch.note(note)
+            self.run.watch.note(note)
         left, strange = readings(ranges, self._output.ledger.next_offsets)
         for title, error in found.failed.items():
             self._failed(titles.index(title), str(error))
@@ -137,11 +137,11 @@ class _Following:
             self._failed(next(each.cluster for each in ranges if each.name == name), str(error))
         for reading in left:
             for note in reading.notes:
-                self.watch.note(note)
+                self.run.watch.note(note)
             self._readings[reading.number] = reading
             wanted = source_options(self.options, [reading], is_streaming=True)
             self._queries[reading.number] = self._query(reading.name, wanted)
-        self.watch.reading(sum(each.size for each in left))
+        self.run.watch.reading(sum(each.size for each in left))
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
         checkpoint = f"{ROOT}/checkpoints/{self._output.ledger.id}/{quote(name, safe='')}"
@@ -159,14 +159,13 @@ class _Following:
 
     def _append(self, batch: DataFrame, number: int) -> None:
         appended = append(self._output, batch, self.retentions)
+        self.run.append(appended.rows)
         with self._counting:
             self.appended += sum(appended.rows.values())
-            for table, rows in appended.rows.items():
-                self.summary.new_rows[table] = self.summary.new_rows.get(table, 0) + rows
         for table, rows in appended.rows.items():
-            self.watch.table(table, rows, is_appended=True)
-        if appended.problems:
-            self.watch.note(f"{appended.problems} records could not be decoded: group_records.problem says why")
+            self.run.watch.table(table, rows, is_appended=True)
+        if appended.note:
+            self.run.watch.note(appended.note)
 
     def _failed(self, number: int, text: str) -> None:
         pause_s = self._pauses[number]
@@ -176,7 +175,7 @@ class _Following:
             self._told[number] = text
             reading = self._readings.get(number)
             name = self.options.clusters[number].title if reading is None else reading.name
-            self.watch.problem(Problem(name, f"{text}; trying again"))
+            self.run.watch.problem(Problem(name, f"{text}; trying again"))
 
 
 def _has_read(query: StreamingQuery, reading: Reading) -> bool:

@@ -13,7 +13,7 @@ from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.output import Output, Staged
 from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
-from groupkeeper.pipeline.transforms.history import commits, group_records, is_commit
+from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 __all__ = ["Appended", "append"]
@@ -24,6 +24,12 @@ class Appended(NamedTuple):
 
     rows: Mapping[str, int]
     problems: int
+
+    @property
+    def note(self) -> str | None:
+        """What to say of them; None: nothing."""
+        text = f"{self.problems} records could not be decoded: group_records.problem says why"
+        return text if self.problems else None
 
 
 class _Counts(NamedTuple):
@@ -87,7 +93,7 @@ def _is_new(known: NextOffsets) -> Column:
 
 
 def _counted(staged: DataFrame) -> tuple[_Counts, NextOffsets]:
-    is_one = F.expr(f"coalesce({is_commit}, false)")
+    is_one = F.expr(IS_COMMIT)
     rows = (
         staged.groupBy("cluster", "log_partition")
         .agg(

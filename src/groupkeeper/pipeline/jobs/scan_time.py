@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.pipeline.jobs.output import open_output
-from groupkeeper.pipeline.jobs.watch import Summary, Watch
+from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Range, pack, plan_or_raise
 from groupkeeper.pipeline.scanning import scan
@@ -44,10 +44,10 @@ def write_scan_time(
     is_remote: bool = False,
 ) -> Summary:
     """Replace the table in `directory` by `scan_time`. Raises SourceError."""
+    run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote) as output:
-        rows = output.replace(scan_time(spark, options, time_ms), SCAN_TIME)
-    (watch or Watch()).table(SCAN_TIME.name, rows)
-    return Summary({SCAN_TIME.name: rows}, {}, [], [])
+        run.write(SCAN_TIME.name, output.replace(scan_time(spark, options, time_ms), SCAN_TIME))
+    return run.summary
 
 
 def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> DataFrame:

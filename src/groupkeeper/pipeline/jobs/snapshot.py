@@ -18,14 +18,14 @@ from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
-from groupkeeper.pipeline.jobs.watch import Problem, Summary, Watch
+from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.options import parse_options
 from groupkeeper.pipeline.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
 from groupkeeper.pipeline.retention import ask_retentions
 from groupkeeper.pipeline.source import GroupkeeperSource, read_ranges
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 
-__all__ = ["STEPS", "Made", "Step", "make_tables", "snapshot", "update_history"]
+__all__ = ["make_tables", "snapshot", "update_history"]
 
 
 class Made(Mapping[str, DataFrame]):
@@ -68,16 +68,13 @@ def snapshot(
 
     Raises SourceError when the directory can't be written.
     """
-    watch = watch or Watch()
+    run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote) as output:
-        summary = Summary({}, {}, [], [])
-        make_tables(output, update_history(output, options, summary, watch, found), summary, watch)
-        return summary
+        make_tables(output, update_history(output, options, run, found), run)
+    return run.summary
 
 
-def update_history(
-    output: Output, options: Mapping[str, str], summary: Summary, watch: Watch, found: Plan | None = None
-) -> Given:
+def update_history(output: Output, options: Mapping[str, str], run: Run, found: Plan | None = None) -> Given:
     """Append what the clusters have and the tables have not; `found` as for `snapshot`. The result is what the clusters
     said.
     """
@@ -86,32 +83,33 @@ def update_history(
     parsed = named(parsed, found.ranges)
     left, strange = readings(found.ranges, output.ledger.next_offsets)
     for name, error in [*found.failed.items(), *strange.items()]:
-        _tell_problem(Problem(name, str(error)), summary, watch)
+        run.fail(Problem(name, str(error)))
     asked = ask_retentions(parsed, found.ranges)
-    _tell_notes([*asked.notes, *(note for each in left for note in each.notes)], summary, watch)
-    watch.reading(sum(each.size for each in left))
+    for note in [*asked.notes, *(note for each in left for note in each.notes)]:
+        run.note(note)
+    run.watch.reading(sum(each.size for each in left))
     given = Given(parsed, asked.by_cluster)
-    _read(output, given, left, summary, watch)
+    _read(output, given, left, run)
     return given
 
 
-def _read(output: Output, given: Given, left: list[Reading], summary: Summary, watch: Watch) -> None:
+def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
     """All clusters at once; one by one when that fails."""
     if not left:
         return
     try:
-        _append(output, given, left, summary, watch)
+        _append(output, given, left, run)
     except (PySparkException, SourceError) as error:
         if (cause := cause_of(error)) is None:
             raise
         if len(left) == 1:
-            _tell_problem(Problem(left[0].name, cause), summary, watch)
+            run.fail(Problem(left[0].name, cause))
         else:
             for each in left:
-                _read(output, given, [each], summary, watch)
+                _read(output, given, [each], run)
 
 
-def _append(output: Output, given: Given, left: list[Reading], summary: Summary, watch: Watch) -> None:
+def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Iterator[pa.RecordBatch]
@@ -123,24 +121,22 @@ def _append(output: Output, given: Given, left: list[Reading], summary: Summary,
         decoded = output.spark.read.format("groupkeeper").options(**source_options(given.options, left)).load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
     appended = append(output, decoded, given.retentions, read_to)
-    for table, rows in appended.rows.items():
-        summary.new_rows[table] = summary.new_rows.get(table, 0) + rows
-    if appended.problems:
-        text = f"{appended.problems} records could not be decoded: group_records.problem says why"
-        _tell_notes([text], summary, watch)
+    run.append(appended.rows)
+    if appended.note:
+        run.note(appended.note)
 
 
-def make_tables(output: Output, given: Given, summary: Summary, watch: Watch) -> None:
+def make_tables(output: Output, given: Given, run: Run) -> None:
     """Every step's table anew, side by side; one that fails keeps those that need it as they were."""
-    watch.making(len(STEPS))
+    run.watch.making(len(STEPS))
     for table in (COMMITS, GROUP_RECORDS):
-        watch.table(table.name, summary.new_rows.setdefault(table.name, 0), is_appended=True)
+        run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     made = Made(output)
     done: list[tuple[Table, Future[int]]] = []
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
     try:
-        for step in STEPS:
-            rows = pool.submit(_made, output, step, made, given, watch)
+        for step in STEPS:  # a step waits only for those before it, which have a thread already: none waits for ever
+            rows = pool.submit(_made, output, step, made, given, run.watch)
             made.add(step.table, rows)
             done.append((step.table, rows))
         pool.shutdown()
@@ -148,26 +144,15 @@ def make_tables(output: Output, given: Given, summary: Summary, watch: Watch) ->
         pool.shutdown(cancel_futures=True)
     for table, rows in done:
         try:
-            summary.rows[table.name] = rows.result()
+            run.summary.rows[table.name] = rows.result()
         except PySparkException as error:
-            _tell_problem(Problem(None, f"table {table.name}: {_said(error)}"), summary, watch)
+            run.fail(Problem(None, f"table {table.name}: {_said(error)}"))
 
 
 def _made(output: Output, step: Step, made: Made, given: Given, watch: Watch) -> int:
     rows = output.replace(step.make(made, given), step.table)
     watch.table(step.table.name, rows)
     return rows
-
-
-def _tell_problem(problem: Problem, summary: Summary, watch: Watch) -> None:
-    summary.problems.append(problem)
-    watch.problem(problem)
-
-
-def _tell_notes(notes: list[str], summary: Summary, watch: Watch) -> None:
-    summary.notes.extend(notes)
-    for note in notes:
-        watch.note(note)
 
 
 def _said(error: PySparkException) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Problem", "Summary", "Watch"]
+__all__ = ["Problem", "Run", "Summary", "Watch"]
 
 
 class Problem(NamedTuple):
@@ -14,15 +17,16 @@ class Problem(NamedTuple):
     message: str
 
 
-class Summary(NamedTuple):
+@dataclass(slots=True)
+class Summary:
     """What a run did: rows of every table that it wrote, how many of them are new in those that are appended to, and
     what was not done.
     """
 
-    rows: dict[str, int]
-    new_rows: dict[str, int]
-    notes: list[str]
-    problems: list[Problem]
+    rows: dict[str, int] = field(default_factory=dict)
+    new_rows: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
 class Watch:
@@ -42,3 +46,33 @@ class Watch:
 
     def problem(self, problem: Problem) -> None:
         """Something was not done; other work goes on."""
+
+
+class Run:
+    """`summary` is what has been done so far; who watches is told of it as it happens."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self.watch = watch or Watch()
+        self.summary = Summary()
+        self._lock = threading.Lock()
+
+    def append(self, rows: Mapping[str, int]) -> None:
+        """So many rows are new, by table. Several threads may say so."""
+        with self._lock:
+            for table, number in rows.items():
+                self.summary.new_rows[table] = self.summary.new_rows.get(table, 0) + number
+
+    def write(self, table: str, rows: int) -> None:
+        """A table has been replaced."""
+        self.summary.rows[table] = rows
+        self.watch.table(table, rows)
+
+    def note(self, text: str) -> None:
+        """Something worth knowing."""
+        self.summary.notes.append(text)
+        self.watch.note(text)
+
+    def fail(self, problem: Problem) -> None:
+        """Something was not done; other work goes on."""
+        self.summary.problems.append(problem)
+        self.watch.problem(problem)

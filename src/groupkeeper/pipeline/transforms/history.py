@@ -5,21 +5,22 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.log import GROUP_RECORD
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["commits", "group_records", "is_commit"]
+__all__ = ["IS_COMMIT", "commits", "group_records"]
 
-is_commit = "record_type IN (0, 1) AND problem IS NULL"
-"""Of decoded records: whether a row is an offset commit or its deletion."""
+IS_COMMIT = f"coalesce(record_type IN {COMMIT_TYPES}, false) AND problem IS NULL"
+"""Of decoded records: whether a row is an offset commit or its deletion; never null."""
 
 
 def commits(decoded: DataFrame) -> DataFrame:
     """Every offset commit and tombstone. `removed_by` is unknown here: telling it needs the group's history."""
     return (
-        decoded.where(is_commit)
+        decoded.where(IS_COMMIT)
         .withColumn("log_time", time_of(F.col("log_timestamp_ms")))
         .withColumn("commit_time", time_of(F.col("commit_timestamp_ms")))
         .withColumn("expire_time", time_of(F.col("expire_timestamp_ms")))
@@ -37,7 +38,7 @@ def group_records(decoded: DataFrame) -> DataFrame:
         F.col(f"group_record.{name}").alias(name) if name in own else F.col(name) for name in GROUP_RECORDS.names
     ]
     return (
-        decoded.where(f"NOT ({is_commit}) OR record_type IS NULL")
+        decoded.where(f"NOT ({IS_COMMIT})")
         .withColumn("log_time", time_of(F.col("log_timestamp_ms")))
         .withColumn("group_record", F.from_json("group_record", schema))
         .select(*columns)

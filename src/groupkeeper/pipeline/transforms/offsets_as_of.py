@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import OFFSETS_AS_OF
+from groupkeeper.pipeline.transforms.latest import latest
 from groupkeeper.pipeline.transforms.times import time_of
 
 __all__ = ["offsets_as_of"]
@@ -32,15 +33,5 @@ def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) ->
         .drop("ended")
     )
     known = F.coalesce("known_from", "log_time", "commit_time") <= time_of(F.lit(time_ms))
-    keys = list(OFFSETS_AS_OF.key)
-    rest = [name for name in OFFSETS_AS_OF.names if name not in keys]
-    last = F.max_by(F.struct("is_tombstone", *rest), F.col("log_offset")).alias("last")
-    return (
-        plain.unionByName(transactional)
-        .where(known)
-        .groupBy(*keys)
-        .agg(last)
-        .where("NOT last.is_tombstone")
-        .select(*keys, *(F.col(f"last.{name}").alias(name) for name in rest))
-        .select(*OFFSETS_AS_OF.names)
-    )
+    rows = plain.unionByName(transactional).where(known).select(*OFFSETS_AS_OF.names, "log_offset", "is_tombstone")
+    return latest(rows, OFFSETS_AS_OF.key).select(*OFFSETS_AS_OF.names)
