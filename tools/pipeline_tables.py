@@ -57,7 +57,8 @@ with a topic count as deleted by an operator.
 was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.
 
 **Rewinds**: a commit of a lower offset than the one before, also after the offset had been removed. A jump ahead is
-told when the group had no members (a reset; who reads without joining looks the same) or it ends beyond the log.
+told when the group had no members (a reset; who reads without joining looks the same) or it ends beyond the log, if
+that is still the log of the time (by the topic's id, and the offset was not removed since).
 
 **Clocks.** `log_time` and `commit_time` are of the broker that has the group, the time of a record is its producer's
 (or its broker's, as the topic is set), `measured_time` is of the machine that ran the pipeline. They are compared as

@@ -360,7 +360,7 @@ def rates(records: list[Logged]) -> dict[tuple[str | None, int], list[int]]:
 
 
 def rewinds(records: list[Logged]) -> set[Row]:
-    """Place, from, to, direction, whether the group was empty, the record's offset."""
+    """Place, from, to, records between, direction, whether the group was empty, the record's offset."""
     happened: dict[tuple[str, int], int] = {}
     for event in events(records):
         key = (event.group_id, event.offset)
@@ -387,7 +387,9 @@ def rewinds(records: list[Logged]) -> set[Row]:
         is_empty = empty.get(place[0])
         if now.offset < last.offset or (now.offset > last.offset and is_empty and not was_gone):
             direction = "back" if now.offset < last.offset else "ahead"
-            found.add((*place, last.offset, now.offset, direction, is_empty, one.offset))
+            between = last.offset - now.offset
+            records_again = between if -(2**63) <= between < 2**63 else None
+            found.add((*place, last.offset, now.offset, records_again, direction, is_empty, one.offset))
     return found
 
 
@@ -408,3 +410,51 @@ def offsets_as_of(records: list[Logged], time_ms: int) -> dict[Place, int]:
         if since <= time_ms:
             known[place_of(one)] = one
     return {place: one.value.offset for place, one in known.items() if isinstance(one.value, OffsetCommitValue)}
+
+
+def lag(records: list[Logged], logs: dict[tuple[str, int], Log]) -> dict[Place, Row]:
+    """Lag, lag of a reader of committed records, the lag in time and how it is known."""
+    points: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+    for one in commits_of(records):
+        if isinstance(one.value, OffsetCommitValue):
+            own = points[place_of(one)[1:]]
+            own[one.value.offset] = min(one.value.commit_timestamp, own.get(one.value.offset, 2**63))
+    found: dict[Place, Row] = {}
+    for place, row in current_offsets(records).items():
+        log, at = logs[place[1:]], row[0]
+        behind, committed = (max(0, end - max(at, 0)) for end in (log.end, log.stable))
+        first = log.records.get(at, Unread)
+        if behind == 0 or first is None:
+            waits: int | None = 0
+            basis = "exact"
+        elif isinstance(first, int):
+            waits, basis = max(0, log.measured_ms - first), "exact"
+        else:
+            estimate = _interpolated(at, points[place[1:]], log)
+            waits, basis = max(0, log.measured_ms - estimate), "interpolated"
+        found[place] = (behind, committed, waits, 0 if committed == 0 else waits, basis)
+    return found
+
+
+Unread = object()
+
+
+class Log(NamedTuple):
+    """A partition as it was measured; `records` has the time of the first record from a committed offset on, None:
+    there is none, Unread (or missing): it could not be read, or has no time.
+    """
+
+    start: int
+    stable: int
+    end: int
+    measured_ms: int
+    records: dict[int, object]
+
+
+def _interpolated(at: int, points: dict[int, int], log: Log) -> int:
+    """Whoever commits an offset shows that the records before it were there."""
+    low = max(offset for offset in points if offset <= at)
+    high = min((offset for offset in points if offset > at), default=None)
+    end, end_ms = (log.end, log.measured_ms) if high is None else (high, points[high])
+    share = (float(at) - float(low)) / (float(end) - float(low))
+    return min(int(points[low] + share * (end_ms - points[low])), end_ms)

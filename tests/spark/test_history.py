@@ -245,6 +245,21 @@ def test_rewinds_and_jumps(spark: SparkSession) -> None:
     assert [seconds_of(r.rewind_time) for r in rows] == [3, 5, 6, 10, 11, 15]
 
 
+def test_an_earlier_log_tells_nothing_of_what_is_beyond_this_one(spark: SparkSession) -> None:
+    trace = Trace()
+    trace.commit(1, 5000, topic_id="earlier")
+    trace.commit(2, 6000, topic_id="earlier")
+    trace.commit(3, 10, topic_id="now")
+    trace.commit(4, 5000, partition=1)
+    trace.commit(5, 6000, partition=1)
+    trace.commit(6, None, partition=1)  # with its topic
+    trace.commit(7, 10, partition=2)
+    trace.commit(8, 6000, partition=2)
+    logs = log_offsets(spark, 20, {0: (0, 1000), 1: (0, 1000), 2: (0, 1000)}, topic_id="now")
+    found = rewinds(trace.commits(spark), group_events(trace.group_records(spark)), logs).collect()
+    assert [(row.partition, row.direction, row.to_offset) for row in found] == [(2, "ahead", 6000)]
+
+
 def test_offsets_as_they_were(spark: SparkSession) -> None:
     trace = Trace()
     trace.commit(0, 1)

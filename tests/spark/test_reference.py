@@ -6,21 +6,24 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark import reference
-from tests.spark.histories import BEGIN, DAY, MINUTE, History, random_history
+from tests.spark.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
+from tests.spark.traces import frame
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
-from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.lag import lag
 from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
@@ -48,8 +51,8 @@ def fleet(spark: SparkSession) -> Iterator[Fleet]:
     history = with_causes(commits(decoded), records).cache()
     events = group_events(records).cache()
     yield Fleet({each.cluster: reference.seen(each) for each in histories}, history, records, events)
-    for frame in (decoded, records, history, events):
-        frame.unpersist()
+    for each in (decoded, records, history, events):
+        each.unpersist()
 
 
 def batches(histories: list[History]) -> list[pa.RecordBatch]:
@@ -127,8 +130,8 @@ def test_rates(fleet: Fleet) -> None:
 
 
 def test_rewinds(fleet: Fleet) -> None:
-    names = ("group_id", "topic", "partition", "from_offset", "to_offset", "direction", "was_empty", "log_offset")
-    found = rewinds(fleet.commits, fleet.events).select("cluster", *names).collect()
+    names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
+    found = rewinds(fleet.commits, fleet.events).select("cluster", *names, "log_offset").collect()
     compare(fleet, [(row[0], tuple(row[1:])) for row in found], reference.rewinds)
     assert {row.direction for row in found} == {"back", "ahead"}
 
@@ -143,3 +146,44 @@ def test_offsets_as_of(fleet: Fleet) -> None:
         ]
         assert found
         compare(fleet, found, lambda records, then=then: reference.offsets_as_of(records, then).items())  # type: ignore[misc]
+
+
+def random_log(rng: random.Random) -> reference.Log:
+    end = rng.choice((0, 5, 60, 1000))
+    there = {
+        offset: rng.choice((None, reference.Unread, BEGIN + rng.randrange(100 * DAY))) for offset in range(-3, end)
+    }
+    return reference.Log(rng.randrange(end + 1), rng.randrange(end + 1), end, BEGIN + rng.randrange(200 * DAY), there)
+
+
+def test_lag(fleet: Fleet, spark: SparkSession) -> None:
+    rng = random.Random(SEED)
+    logs = {
+        cluster: {(topic, partition): random_log(rng) for topic in TOPICS for partition in (0, 1, 2**31 - 1)}
+        for cluster in fleet.records
+    }
+    rows = [
+        {
+            "cluster": cluster, "topic": topic, "partition": partition, "log_start_offset": log.start,
+            "last_stable_offset": log.stable, "log_end_offset": log.end, "measured_time": moment(log.measured_ms),
+            "is_deleted": False, "records": [
+                {"offset": offset, "is_there": time is not None,
+                 "time": moment(time) if isinstance(time, int) else None}
+                for offset, time in log.records.items()
+            ],
+        }
+        for cluster, own in logs.items() for (topic, partition), log in own.items()
+    ]  # fmt: skip
+    table = lag(current_offsets(fleet.commits), frame(spark, LOG_OFFSETS, rows), fleet.commits)
+    found = [
+        (row.cluster, ((row.group_id, row.topic, row.partition), (
+            row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis,
+        )))
+        for row in table.collect()
+    ]  # fmt: skip
+    by_name = {id(records): cluster for cluster, records in fleet.records.items()}
+    compare(fleet, found, lambda records: reference.lag(records, logs[by_name[id(records)]]).items())
+
+
+def moment(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC)

@@ -107,6 +107,13 @@ def put_back(cases: Cases) -> None:
     cases.asked(621, 1200, 1210, 1, 610, ("ok", None))
 
 
+def never_there(cases: Cases) -> None:
+    cases.reads("put beyond the log by mistake, and back", 600, 5)
+    cases.trace.commit(605, 50_000)
+    cases.trace.commit(610, 1200)
+    cases.asked(621, 1200, 1210, 1, 610, ("ok", None))
+
+
 def without_members(cases: Cases) -> None:
     for name, members, wanted in (
         ("two minutes, members", 1, ("ok", None)),
@@ -152,7 +159,7 @@ def at_the_limits(cases: Cases) -> None:
 def test_status(spark: SparkSession) -> None:
     cases = Cases()
     for add in (
-        slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, without_members,
+        slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, never_there, without_members,
         several_partitions, at_the_limits,
     ):  # fmt: skip
         add(cases)

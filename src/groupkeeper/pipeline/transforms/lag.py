@@ -45,7 +45,8 @@ def lag(current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame) 
 
 
 def _records_to(end: Column) -> Column:
-    return F.when(end.isNotNull(), F.greatest(end - F.col("committed_offset"), F.lit(0)))
+    first = F.greatest("committed_offset", F.lit(0))  # of an offset below 0 reading begins where the log does
+    return F.when(end.isNotNull(), F.greatest(end - first, F.lit(0)))
 
 
 def _estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:
@@ -70,7 +71,8 @@ def _estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:
         .where("point IS NULL")
     )
     end = F.struct(F.col("log_end_offset").alias("point"), F.col("measured_time").alias("point_time"))
-    share = (F.col("at") - F.col("low.point")) / (F.col("high.point") - F.col("low.point"))
+    at, low, high = (F.col(name).cast("double") for name in ("at", "low.point", "high.point"))
+    share = (at - low) / (high - low)
     between = F.unix_millis("low.point_time") + (share * ms_between(F.col("low.point_time"), F.col("high.point_time")))
     estimate = F.timestamp_millis(F.least(between.cast("bigint"), F.unix_millis("high.point_time")))
     return around.withColumn("high", F.coalesce("high", end)).select(*LAG.key, estimate.alias("estimated_time"))

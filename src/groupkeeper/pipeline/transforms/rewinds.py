@@ -11,6 +11,7 @@ __all__ = ["rewinds"]
 
 _GROUP = ("cluster", "group_id")
 _PLACE = ("log_partition", "log_offset")
+_ALL = (Window.unboundedPreceding, Window.unboundedFollowing)
 
 
 def rewinds(commits: DataFrame, group_events: DataFrame, log_ends: DataFrame | None = None) -> DataFrame:
@@ -26,19 +27,29 @@ def rewinds(commits: DataFrame, group_events: DataFrame, log_ends: DataFrame | N
     found = (
         timeline.withColumn("was_empty", F.last("is_empty", ignorenulls=True).over(until_now))
         .where("to_offset IS NOT NULL")
-        .withColumn("log_end_offset", F.lit(None).cast("bigint"))
+        .withColumn("is_beyond", F.lit(False))
     )
     if log_ends is not None:
-        ends = log_ends.select("cluster", "topic", "partition", "log_end_offset")
-        found = found.drop("log_end_offset").join(ends, ["cluster", "topic", "partition"], "left")
+        found = _measured(found.drop("is_beyond"), log_ends)
     is_back = F.col("to_offset") < F.col("from_offset")
-    is_beyond = F.coalesce(F.col("to_offset") > F.col("log_end_offset"), F.lit(False))
-    is_jump = (F.coalesce("was_empty", F.lit(False)) & ~F.col("was_removed")) | is_beyond
+    is_jump = (F.coalesce("was_empty", F.lit(False)) & ~F.col("was_removed")) | F.col("is_beyond")
     return (
         found.where(is_back | is_jump)
-        .withColumn("records", F.col("from_offset") - F.col("to_offset"))
+        .withColumn("records", F.try_subtract("from_offset", "to_offset"))
         .withColumn("direction", F.when(is_back, "back").otherwise("ahead"))
         .select(*REWINDS.names)
+    )
+
+
+def _measured(moves: DataFrame, log_ends: DataFrame) -> DataFrame:
+    """Whether each ends beyond the log, if that is still the log of the time: an offset that was removed later may have
+    gone with its topic.
+    """
+    ends = log_ends.select("cluster", "topic", "partition", "log_end_offset", F.col("topic_id").alias("topic_id_now"))
+    is_same_topic = F.coalesce(F.col("topic_id") == F.col("topic_id_now"), F.lit(True))
+    is_beyond = is_same_topic & ~F.col("is_removed_later") & (F.col("to_offset") > F.col("log_end_offset"))
+    return moves.join(ends, ["cluster", "topic", "partition"], "left").withColumn(
+        "is_beyond", F.coalesce(is_beyond, F.lit(False))
     )
 
 
@@ -46,11 +57,13 @@ def _moves(commits: DataFrame) -> DataFrame:
     """Commits of another offset than the one before."""
     by_key = Window.partitionBy(*_GROUP, "topic", "partition").orderBy("log_offset")
     earlier = by_key.rowsBetween(Window.unboundedPreceding, -1)
+    last_tombstone = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(by_key.rowsBetween(*_ALL))
     known = F.when(~F.col("is_tombstone"), F.struct("committed_offset", "topic_id"))
     steps = commits.select(
         *_GROUP, "topic", "partition", "topic_id", *_PLACE, "commit_time", "committed_offset", "is_tombstone",
         F.last(known, ignorenulls=True).over(earlier).alias("last"),
         F.coalesce(F.lag("is_tombstone").over(by_key), F.lit(False)).alias("was_removed"),
+        F.coalesce(last_tombstone > F.col("log_offset"), F.lit(False)).alias("is_removed_later"),
     )  # fmt: skip
     is_same_topic = F.coalesce(F.col("topic_id") == F.col("last.topic_id"), F.lit(True))
     return steps.where(
@@ -62,7 +75,9 @@ def _moves(commits: DataFrame) -> DataFrame:
         F.col("commit_time").alias("rewind_time"),
         F.col("last.committed_offset").alias("from_offset"),
         F.col("committed_offset").alias("to_offset"),
+        "topic_id",
         "was_removed",
+        "is_removed_later",
         *_PLACE,
     )
 

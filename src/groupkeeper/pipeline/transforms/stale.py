@@ -40,16 +40,17 @@ def stale(
     now = time_of(F.lit(limits.now_ms))
     offsets = _offsets(current_offsets, log_offsets, groups, group_records, limits)
     idle_days = ms_between(F.col("commit_time"), now) / _DAY_MS
+    next_offset = F.greatest("committed_offset", F.lit(0))
     is_unread = F.coalesce(F.col("log_end_offset") > F.col("committed_offset"), F.lit(False))
     is_of_another = F.coalesce(F.col("topic_id") != F.col("topic_id_now"), F.lit(False))
     reasons = {
         "idle": (idle_days >= limits.idle_days) & ((F.col("members") == 0) | is_unread),
         "topic_deleted": F.coalesce("is_deleted", F.lit(False)) | is_of_another,
         "expiring": F.col("expires_time") <= after(now, limits.expiring_ms),
-        "below_log_start": F.col("committed_offset") < F.col("log_start_offset"),
+        "below_log_start": next_offset < F.col("log_start_offset"),
     }
     found = F.filter(F.array(*(F.when(when, reason) for reason, when in reasons.items())), lambda one: one.isNotNull())
-    lost = F.when(F.col("reason") == "below_log_start", F.col("log_start_offset") - F.col("committed_offset"))
+    lost = F.when(F.col("reason") == "below_log_start", F.col("log_start_offset") - next_offset)
     by_offset = (
         offsets.withColumn("idle_days", idle_days)
         .withColumn("reason", F.explode(found))

@@ -107,8 +107,14 @@ def _steps(commits: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
 
 
 def _gone_back(rewinds: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
-    """How far each partition had been before it was put back, and when that was."""
-    recent = rewinds.where("direction = 'back'").join(lag.select(*_KEY, "measured_time"), _KEY)
+    """How far each partition had been before it was put back, and when that was. An offset beyond the log has never
+    been reached.
+    """
+    recent = (
+        rewinds.where("direction = 'back'")
+        .join(lag.select(*_KEY, "measured_time", "log_end_offset"), _KEY)
+        .where("coalesce(from_offset <= log_end_offset, true)")
+    )
     return (
         recent.where(F.col("rewind_time") >= before(F.col("measured_time"), rules.look_back_ms))
         .groupBy(*_KEY)
