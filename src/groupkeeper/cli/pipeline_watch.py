@@ -13,28 +13,11 @@ from collections.abc import Callable, Iterator
 from groupkeeper.cli.output import complain
 from groupkeeper.cli.terminal import is_terminal
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
+from groupkeeper.pipeline.report.words import amount, duration
 
-__all__ = ["Screen", "amount", "duration"]
+__all__ = ["Screen"]
 
 _INTERVAL_S = 0.5
-
-
-def amount(number: float) -> str:
-    """As people read it: 950, 12.3 k, 4.56 M."""
-    for limit, unit in ((1e6, " M"), (1e3, " k")):
-        if number >= 10 * limit or (number >= limit and unit == " M"):
-            return f"{number / limit:.3g}{unit}"
-    return f"{number:.0f}"
-
-
-def duration(seconds: float) -> str:
-    """As people read it: 12 s, 3 min 5 s, 2 h 10 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 class Screen(Watch):
@@ -42,10 +25,9 @@ class Screen(Watch):
     None where nobody knows.
     """
 
-    def __init__(self, *, is_quiet: bool = False) -> None:
+    def __init__(self) -> None:
         self.tasks: Callable[[], tuple[int, int] | None] = lambda: None
-        self._is_quiet = is_quiet
-        self._has_line = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb" and not is_quiet
+        self._has_line = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
         self._began = time.monotonic()
         self._phase_began = self._began
         self._doing = ""
@@ -82,8 +64,6 @@ class Screen(Watch):
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        if self._is_quiet:
-            return
         with self._lock:
             self._erase()
             complain(f"{text}\n")
@@ -125,8 +105,9 @@ class Screen(Watch):
         if counted is not None and 0 < counted[0] <= counted[1]:
             share = counted[0] / counted[1]
             rate = self._records * share / elapsed_s
-            parts.append(f"{share:.0%}, {amount(rate)}/s, {duration(elapsed_s / share - elapsed_s)} left")
-        return f"{', '.join(parts)} ({duration(self.seconds)})"
+            left_s = elapsed_s / share - elapsed_s
+            parts.append(f"{share:.0%}, {amount(round(rate))}/s, {duration(round(left_s) * 1000)} left")
+        return f"{', '.join(parts)} ({duration(round(self.seconds) * 1000)})"
 
     def _erase(self) -> None:
         if self._has_line:
