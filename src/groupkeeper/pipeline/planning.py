@@ -14,7 +14,7 @@ from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, To
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 
 __all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "named", "pack", "plan", "plan_or_raise", "share"]
 
@@ -33,6 +33,7 @@ RECORDS_WORTH_A_TASK = 100_000
 
 _PARTITIONS_PER_TASK = 2000
 _DEFAULT_NAME = "cluster"
+"""Of a cluster that has no id (brokers before 0.10.1) and was given no name."""
 
 
 class Range(NamedTuple):
@@ -113,9 +114,7 @@ async def _plan_cluster(options: Options, number: int) -> list[Range]:
             log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
             starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
             ends = await _offsets(admin, cluster, cluster.end, log, False)
-    except ClientError as error:
-        raise SourceError(f"cluster {cluster.title}: {error}") from error
-    except KafkaError as error:
+    except (ClientError, KafkaError) as error:
         raise SourceError(f"cluster {cluster.title}: {error}") from error
     ranges = []
     for key in partitions:
@@ -127,9 +126,10 @@ async def _plan_cluster(options: Options, number: int) -> list[Range]:
 
 def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) -> None:
     """Offsets and times are for partitions that are read: a name that is wrong would have no effect."""
+    read = set(partitions)
     for which, start in (("starting", cluster.start), ("ending", cluster.end)):
         for topic, number in (*start.offset_by_partition, *start.timestamp_by_partition):
-            if TopicPartition(topic, number) not in partitions:
+            if TopicPartition(topic, number) not in read:
                 raise SourceError(
                     f"cluster {cluster.title}: {which} offset or time of {topic}-{number}, which is not among the "
                     "partitions to read"
@@ -211,12 +211,11 @@ async def _offsets(
 
 
 def _why(failure: Failure) -> str:
-    name = type(failure).__name__
-    if name == "UnknownTopicOrPartition":
+    if isinstance(failure, UnknownTopicOrPartition):
         return "it does not exist"
-    if name == "TopicAuthorizationFailed":
+    if isinstance(failure, TopicAuthorizationFailed):
         return "not authorized: the principal needs Describe and Read on the topic"
-    return f"{name}: {failure}" if str(failure) else name
+    return f"{type(failure).__name__}: {failure}".removesuffix(": ")
 
 
 def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:

@@ -14,6 +14,7 @@ from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, pl
 from groupkeeper.pipeline.decode.batches import CorruptBatch
 from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
 from groupkeeper.pipeline.decode.records import records_seen
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.options import EARLIEST, LATEST, Options, Start, parse_options
 from groupkeeper.pipeline.planning import Range, pack, plan_or_raise
@@ -100,6 +101,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for topic, partitions in topics.items()
             for partition, last in partitions.items()
         ]
+        if self._options.fails_on_data_loss:
+            _check_not_cut(ranges)
         return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -150,6 +153,16 @@ def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
     else:
         places = [(each.name, each.topic, each.partition) for each in fetched.ranges]
         yield raw_batch(records, places, options.includes_headers)
+
+
+def _check_not_cut(ranges: Sequence[Range]) -> None:
+    """Raises SourceError where a stream has come further than the log goes."""
+    for each in ranges:
+        if each.size < 0:
+            raise SourceError(
+                f"{each}: the stream had come to offset {each.start}, the log only goes to {each.end} now: it has been "
+                "cut, or is another one: use another checkpointLocation, or set failOnDataLoss=false to go on there"
+            )
 
 
 def _stream_offsets(ranges: Sequence[Range], *, starts: bool) -> StreamOffsets:
