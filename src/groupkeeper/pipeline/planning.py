@@ -219,17 +219,21 @@ def _why(failure: Failure) -> str:
 
 
 def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
-    """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut."""
+    """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut.
+
+    There are at least as many tasks as asked for, if there are as many offsets, and none has more records than allowed.
+    """
     ranges = [each for each in ranges if each.size]
     total = sum(each.size for each in ranges)
     tasks = options.tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK)
     tasks = max(tasks, -(-len(ranges) // _PARTITIONS_PER_TASK))
-    limit = max(1, -(-total // tasks))
-    if options.max_records_per_task is not None:
-        limit = min(limit, options.max_records_per_task)
-        tasks = max(tasks, -(-total // limit))
-    pieces = [piece for each in ranges for piece in _cut(each, limit)]
-    return _packed(pieces, tasks)
+    limit = max(1, total // tasks if options.tasks else -(-total // tasks))
+    slack = 1.0 if options.tasks else _SLACK
+    most = options.max_records_per_task
+    if most is not None:
+        limit = min(limit, most)
+        slack = min(slack, most / limit)
+    return _packed([piece for each in ranges for piece in _cut(each, limit, slack)], tasks, most)
 
 
 def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
@@ -238,19 +242,24 @@ def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
     return _packed(parts, tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK))
 
 
-def _packed(parts: Sequence[S], tasks: int) -> list[list[S]]:
+def _packed(parts: Sequence[S], tasks: int, most: int | None = None) -> list[list[S]]:
+    """Where `most` is the size of a task at most, there are more tasks when they are needed."""
     packed: list[list[S]] = [[] for _ in range(min(tasks, len(parts)))]
     sizes = [0] * len(packed)
     for part in sorted(parts, key=lambda each: -each.size):
         least = sizes.index(min(sizes))
+        if most is not None and sizes[least] + part.size > most:
+            least = len(packed)
+            packed.append([])
+            sizes.append(0)
         packed[least].append(part)
         sizes[least] += part.size
     return packed
 
 
-def _cut(found: Range, limit: int) -> list[Range]:
+def _cut(found: Range, limit: int, slack: float) -> list[Range]:
     parts = -(-found.size // limit)
-    if parts > 1 and found.size <= limit * _SLACK:
+    if parts > 1 and found.size <= limit * slack:
         parts = 1
     bounds = [found.start + found.size * index // parts for index in range(parts + 1)]
     return [found._replace(start=start, end=end) for start, end in pairwise(bounds)]

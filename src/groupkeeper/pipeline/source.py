@@ -185,8 +185,9 @@ def _limited(start: StreamOffsets, latest: StreamOffsets, limit: int) -> StreamO
     if total <= limit:
         return latest
     found: StreamOffsets = {}
+    passed = 0
     for (name, topic, partition), size in ahead.items():
-        share = -(-size * limit // total)
-        at = start[name][topic][partition] + min(size, share)
-        found.setdefault(name, {}).setdefault(topic, {})[partition] = at
+        share = (passed + size) * limit // total - passed * limit // total  # what is lost by rounding the next one gets
+        passed += size
+        found.setdefault(name, {}).setdefault(topic, {})[partition] = start[name][topic][partition] + share
     return found
