@@ -8,6 +8,7 @@ import errno
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlparse
@@ -82,7 +83,7 @@ class LocalFiles:
         self._root = root
 
     @contextlib.contextmanager
-    def lock(self) -> Any:
+    def lock(self) -> Iterator[None]:
         import fcntl
 
         path = self._root / "_groupkeeper" / "lock"

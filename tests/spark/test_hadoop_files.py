@@ -1,0 +1,54 @@
+"""Tables where only Spark's Hadoop reaches: here its own way to the files of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.files import HadoopFiles, LocalFiles, files_of
+from groupkeeper.pipeline.jobs.ledger import Ledger
+
+
+def put(root: Path, path: str, text: str) -> str:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+    return path
+
+
+def test_files_are_as_on_this_machine(spark: SparkSession, tmp_path: Path) -> None:
+    files = HadoopFiles(spark, f"file://{tmp_path}/")
+    assert files.names("lag") == []
+    assert files.write_new("deep/down/entry", "один") is True
+    assert files.write_new("deep/down/entry", "another") is False
+    assert files.read("deep/down/entry") == "один"
+    assert files.names("deep/down") == ["entry"]
+    files.move("is not there", "lag/part.parquet")
+    files.remove("is not there")
+    for number, is_there in enumerate((False, True)):
+        put(tmp_path, "new/part.parquet", f"rows {number}")
+        put(tmp_path, "new/_SUCCESS", "")
+        assert bool(files.names("lag")) is is_there
+        files.replace("new", "lag")
+        assert (tmp_path / "lag" / "part.parquet").read_text() == f"rows {number}"
+        assert files.names("lag") == ["part.parquet"]
+        assert files.names("") == ["deep", "lag"]
+
+
+def test_history_is_appended_to(spark: SparkSession, tmp_path: Path) -> None:
+    for number, read_to in enumerate((3, 5), 1):
+        ledger = Ledger(HadoopFiles(spark, f"file://{tmp_path}"), "DIR")
+        staged = put(tmp_path, f"_groupkeeper/staging/{number}/part.parquet", f"run {number}")
+        ledger.append({"commits": [staged]}, {"c": {0: read_to}})
+    other = Ledger(LocalFiles(tmp_path), "DIR")
+    assert (other.next_offsets, other.id) == ({"c": {0: 5}}, ledger.id)
+    assert [(tmp_path / "commits" / name).read_text() for name in other.files("commits")] == ["run 1", "run 2"]
+
+
+def test_a_place_out_of_reach_is_named(spark: SparkSession) -> None:
+    with pytest.raises(SourceError, match="nowhere://host/tables is out of reach: No FileSystem for scheme"):
+        files_of(spark, "nowhere://host/tables", is_remote=False)
+    with pytest.raises(SourceError, match="with --remote, a directory is needed that this machine sees too"):
+        files_of(spark, "hdfs://host/tables", is_remote=True)
