@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from groupkeeper.cli.commands import ArgumentParser
-    from groupkeeper.cli.pipeline_watch import Screen
+    from groupkeeper.cli.pipeline_watch import Screen, Stage
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.planning import Plan
 
@@ -202,7 +202,7 @@ def do_job(
         is_short = has_end and sum(each.size for each in found.ranges) < _FEW
         session = import_job("running").session
         with session(name, master=options.master, remote=options.remote, is_short=is_short) as spark:
-            screen.tasks = lambda: _tasks(spark)
+            screen.stage = lambda: _stage(spark)
             summary = work(screen, source, found, spark)
             screen.doing("")
     return summary
@@ -250,7 +250,8 @@ def source_of(options: Namespace) -> dict[str, str]:
     if len(set(names)) < len(names):
         options.refuse(f"a cluster is named twice: {', '.join(names)}")
     found = [
-        {f"kafka.{key}": value for key, value in properties.items()}
+        # The tables are of what is committed, whatever the consumers that share the file read.
+        {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}
         | {"kafka.bootstrap.servers": servers}
         | ({"cluster": name} if name else {})
         for name, servers, properties in clusters
@@ -275,10 +276,10 @@ def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
 
 def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     """What there is to read, before Spark takes its time. Raises SourceError when no cluster can be read."""
+    screen.doing("asking the clusters")
     from groupkeeper.pipeline.options import parse_options
     from groupkeeper.pipeline.planning import plan
 
-    screen.doing("asking the clusters")
     found = asyncio.run(plan(parse_options(source)))
     for name in dict.fromkeys(each.name for each in found.ranges):
         own = [each for each in found.ranges if each.name == name]
@@ -293,14 +294,16 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     return found
 
 
-def _tasks(spark: Any) -> tuple[int, int] | None:
-    """Tasks done and all tasks, of the stages that run."""
-    tracker = getattr(spark, "_sc", None) and spark.sparkContext.statusTracker()
-    if not tracker:
+def _stage(spark: Any) -> Stage | None:
+    """The earliest stage that runs."""
+    from groupkeeper.cli.pipeline_watch import Stage
+
+    if getattr(spark, "_sc", None) is None:  # Spark Connect does not tell
         return None
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return (sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)) if known else None
+    tracker = spark.sparkContext.statusTracker()
+    running = sorted(tracker.getActiveStageIds())
+    found = tracker.getStageInfo(running[0]) if running else None
+    return None if found is None else Stage(running[0], found.numCompletedTasks, found.numTasks)
 
 
 SNAPSHOT = Command(

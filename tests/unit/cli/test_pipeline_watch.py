@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.pipeline_watch import Screen
+from groupkeeper.cli.pipeline_watch import Screen, Stage
 from groupkeeper.pipeline.jobs.watch import Problem
 
 
@@ -31,21 +34,79 @@ def test_lines_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert not told.out
 
 
-def test_a_line_at_a_terminal_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def at_terminal() -> Iterator[int]:
+    """What standard error shows to a person is read here."""
     ours, theirs = os.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    with open(theirs, "w") as stderr:
-        monkeypatch.setattr(sys, "stderr", stderr)
+    with pytest.MonkeyPatch.context() as patch, open(theirs, "w") as stderr:
+        patch.setenv("TERM", "xterm")
+        patch.setattr(sys, "stderr", stderr)
+        yield ours
+    os.close(ours)
+
+
+def read(terminal: int, until: str, text: str = "") -> str:
+    while not re.search(until, text):  # a read waits for the next half second's line
+        text += os.read(terminal, 4096).decode()
+    return text
+
+
+def test_a_line_at_a_terminal_says_how_far_it_is() -> None:
+    with at_terminal() as terminal:
         screen = Screen()
-        screen.tasks = lambda: (1, 4)
+        screen.stage = lambda: Stage(7, 1, 4)
         with screen.shown():
             screen.reading(2_000_000)
-            text = ""
-            while not text.endswith(")"):  # a read waits for the next half second's line
-                text += os.read(ours, 4096).decode()
+            text = read(terminal, "left")
             screen.say("a line that stays")
-            while "stays\r\n" not in text:
-                text += os.read(ours, 4096).decode()
-    os.close(ours)
+            text = read(terminal, "stays\r\n", text)
     assert re.search(r"\r\x1b\[Kreading 2 M records, 25%, [\d.]+( [kM])?/s, .+ left \(.+\)\r", text)
     assert "\r\x1b[Ka line that stays\r\n" in text
+
+
+def test_what_goes_on_is_shown_at_once_and_while_standard_error_is_away(tmp_path: Path) -> None:
+    """As Spark's start keeps it from what Java writes."""
+    with at_terminal() as terminal:
+        screen = Screen()
+        with screen.shown():
+            screen.doing("starting Spark")
+            assert read(terminal, r"\)").endswith("starting Spark (0 s)")
+            kept = os.dup(sys.stderr.fileno())
+            with (tmp_path / "log").open("w") as log:
+                os.dup2(log.fileno(), sys.stderr.fileno())
+            read(terminal, r"starting Spark \((1|2) s\)")
+            os.dup2(kept, sys.stderr.fileno())
+            os.close(kept)
+    assert not (tmp_path / "log").read_text()
+
+
+def test_how_far_many_batches_are() -> None:
+    """Of a stream, what is in the tables and the stage that reads count; a stage that writes is no step back."""
+    with at_terminal() as terminal:
+        screen = Screen()
+        with screen.shown():
+            stages = iter([Stage(3, 1, 2), Stage(3, 2, 2), Stage(4, 0, 2), None])
+            screen.stage = lambda: next(stages, None)
+            screen.reading(10_000_000, 2_000_000)
+            shares = []
+            while len(shares) < 3:
+                shares += re.findall(r"records, (\d+)%", read(terminal, "left"))
+            screen.table("commits", 2_000_000, is_appended=True)
+            screen.stage = lambda: Stage(9, 1, 4)
+            text = read(terminal, r"(?s)new rows.*left")
+            screen.table("commits", 8_000_000, is_appended=True)
+            text = read(terminal, "all read", text)
+    assert shares[:3] == ["20", "20", "20"]  # the first was seen at once, when no time had passed
+    assert "records, 25%, " in text
+
+
+def test_nothing_but_lines_where_there_is_no_terminal(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    screen.stage = lambda: Stage(1, 1, 2)
+    with screen.shown():
+        screen.reading(2_000_000)
+        screen.waiting()
+    assert capfd.readouterr().err == "reading 2 M records\n"

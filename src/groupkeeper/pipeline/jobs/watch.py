@@ -32,14 +32,17 @@ class Summary:
 class Watch:
     """Told by a job what goes on; this one does nothing."""
 
-    def reading(self, records: int) -> None:
-        """So many records, at most, are to be read."""
+    def reading(self, records: int, at_once: int | None = None) -> None:
+        """So many records, at most, are to be read, and so many of them by one job; None: all."""
 
     def making(self, tables: int) -> None:
         """Everything is read; so many tables are to be made."""
 
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
         """A table is in its place; `rows` are only the new ones where it is appended to."""
+
+    def waiting(self) -> None:
+        """Everything is done, until there is something new."""
 
     def note(self, text: str) -> None:
         """Something worth knowing."""
