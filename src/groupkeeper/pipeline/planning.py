@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,9 @@ RECORDS_WORTH_A_TASK = 100_000
 """A task costs as much as reading this many records."""
 
 _PARTITIONS_PER_TASK = 2000
+_SLACK = 1.2
+"""A partition that is hardly larger than a task's share is not cut."""
+
 _DEFAULT_NAME = "cluster"
 """Of a cluster that has no id (brokers before 0.10.1) and was given no name."""
 
@@ -243,17 +247,19 @@ def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
 
 
 def _packed(parts: Sequence[S], tasks: int, most: int | None = None) -> list[list[S]]:
-    """Where `most` is the size of a task at most, there are more tasks when they are needed."""
+    """The largest part first, each to the task that has least. Where `most` is the size of a task at most, there are
+    more tasks when they are needed.
+    """
     packed: list[list[S]] = [[] for _ in range(min(tasks, len(parts)))]
-    sizes = [0] * len(packed)
+    least = [(0, number) for number in range(len(packed))]  # a heap
     for part in sorted(parts, key=lambda each: -each.size):
-        least = sizes.index(min(sizes))
-        if most is not None and sizes[least] + part.size > most:
-            least = len(packed)
-            packed.append([])
-            sizes.append(0)
-        packed[least].append(part)
-        sizes[least] += part.size
+        size, number = least[0]
+        if most is not None and size + part.size > most:
+            heapq.heappush(least, (part.size, len(packed)))
+            packed.append([part])
+        else:
+            heapq.heapreplace(least, (size + part.size, number))
+            packed[number].append(part)
     return packed
 
 
@@ -263,7 +269,3 @@ def _cut(found: Range, limit: int, slack: float) -> list[Range]:
         parts = 1
     bounds = [found.start + found.size * index // parts for index in range(parts + 1)]
     return [found._replace(start=start, end=end) for start, end in pairwise(bounds)]
-
-
-_SLACK = 1.2
-"""A partition that is hardly larger than a task's share is not cut."""

@@ -150,6 +150,14 @@ def test_commits_as_the_generated_classes_read_them(seed: int) -> None:
     assert 30 < refused < 600
 
 
+@pytest.mark.parametrize(("record_type", "version"), [(0, 1), (1, 5), (1, -1)])
+def test_a_version_that_no_schema_has_is_not_taken_for_another(record_type: int, version: int) -> None:
+    value = version.to_bytes(2, "big", signed=True) + encode(OffsetCommitValue(5, 3, "m", 7), 4)
+    (row,) = rows(Record(key_bytes(OffsetCommitKey("g", "t", 1), record_type), value, (), 1))
+    assert (row["committed_offset"], row["raw_value"]) == (None, value)
+    assert f"no version {version}" in row["problem"]
+
+
 def test_broken_bytes_never_break_the_others() -> None:
     rng = random.Random(99)
     records = [Record(rng.randbytes(rng.randrange(60)), rng.randbytes(rng.randrange(60)), (), 1) for _ in range(3000)]
@@ -211,3 +219,11 @@ def test_latest_of_keys_is_the_last_record_of_each() -> None:
     found, _ = read_record_sets([RecordSet(write_batch(records), 0, 500)])
     last = {record.key: number for number, record in enumerate(records)}
     assert [row["log_offset"] for row in decoded(latest_of_keys(found))] == sorted(last.values())
+    marker = end_transaction_record(EndTransaction(True, 3), 9)
+    log = write_batch(records[:1]) + write_batch(
+        [marker], base_offset=1, producer_id=4, producer_epoch=0, is_transactional=True, is_control=True
+    )
+    found, _ = read_record_sets([RecordSet(log, 0, 2)])
+    assert (found.offset.tolist(), latest_of_keys(found).offset.tolist()) == ([0, 1], [0])
+    none, _ = read_record_sets([RecordSet(log, 1, 2)])
+    assert len(latest_of_keys(none)) == 0

@@ -76,6 +76,11 @@ def test_ranges(servers: str, given: dict[str, str], wanted: list[tuple[int, int
     assert planned(servers, subscribe="t-1", **given) == {("t-1", number): each for number, each in enumerate(wanted)}
 
 
+def test_a_time_wins_over_offsets_as_in_sparks_own_connector(servers: str) -> None:
+    both = {"startingTimestamp": str(BEGIN_MS + 50_000), "startingOffsets": offsets(7, 70)}
+    assert planned(servers, subscribe="t-1", **both)["t-1", 0] == (50, 100)
+
+
 def test_topics_are_chosen_by_pattern_and_partitions_by_number(servers: str) -> None:
     assert {topic for topic, _ in planned(servers, subscribePattern=r"t-\d")} == {"t-1", "t-2"}
     assert planned(servers, assign='{"t-2": [1]}') == {("t-2", 1): (0, 0)}
