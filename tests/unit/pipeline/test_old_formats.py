@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import pytest
 from kafka.record import MemoryRecords
@@ -12,7 +13,7 @@ from groupkeeper.pipeline.decode.batches import RecordSet
 from groupkeeper.pipeline.decode.records import read_record_sets
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
-Row = tuple[int, int, bytes | None, bytes | None]
+Row = tuple[int, int, int, bytes | None, bytes | None]
 
 
 def message_sets(rng: random.Random, magic: int, codec: int, count: int) -> bytes:
@@ -30,6 +31,9 @@ def message_sets(rng: random.Random, magic: int, codec: int, count: int) -> byte
         built = bytearray(builder.build())
         if codec:
             built[:8] = (offset + size - 1).to_bytes(8, "big")
+            if magic and rng.random() < 0.5:  # times are the broker's, that of the wrapper
+                built[17] |= 8
+                built[12:16] = zlib.crc32(built[16:]).to_bytes(4, "big")
         out += built
         offset += size + rng.choice((0, 3))
     return bytes(out)
@@ -39,7 +43,9 @@ def theirs(sets: bytes) -> list[Row]:
     found: list[Row] = []
     memory = MemoryRecords(sets)
     while (batch := memory.next_batch()) is not None:
-        found += [(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value) for r in batch]
+        found += [
+            (r.offset, -1 if r.timestamp is None else r.timestamp, r.timestamp_type or 0, r.key, r.value) for r in batch
+        ]
     return found
 
 
@@ -49,12 +55,18 @@ def test_old_message_sets_as_kafka_python_reads_them(magic: int, codec: str) -> 
     rng = random.Random(magic)
     if magic == 0 and codec == "lz4":
         pytest.skip("format 0 has a framing of its own for lz4, which kafka-python needs another package for")
-    sets = message_sets(rng, magic, CODECS[codec], 12)
+    sets = message_sets(rng, magic, CODECS[codec], 25)
     wanted = theirs(sets)
     assert len(wanted) > 50
     records, (behind,) = read_record_sets([RecordSet(sets, 0, 2**62)])
     found = [
-        (int(records.offset[row]), int(records.timestamp[row]), records.key(row), records.value(row))
+        (
+            int(records.offset[row]),
+            int(records.timestamp[row]),
+            int(records.has_log_append_time[row]),
+            records.key(row),
+            records.value(row),
+        )
         for row in range(len(records))
     ]
     assert found == wanted

@@ -169,7 +169,10 @@ def _modern(index: int, data: bytes) -> bytes:
         except CorruptRecord as error:
             raise CorruptBatch(index, header.base_offset, str(error)) from error
         if records:
-            out += write_batch(records, base_offset=records[0].offset, keeps_offsets=True)
+            appended_ms = header.max_timestamp if header.has_log_append_time else None
+            out += write_batch(
+                records, base_offset=records[0].offset, keeps_offsets=True, log_append_time_ms=appended_ms
+            )
     return bytes(out)
 
 
