@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from base64 import urlsafe_b64encode
 from dataclasses import replace
 from logging import getLogger
 
@@ -21,6 +20,7 @@ from groupkeeper.coordinator.settings import Settings, SettingsChange
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _fresh_id(request: Message) -> str:
     if isinstance(request, JoinGroupRequest):
         return _random_uuid_text()
     if isinstance(request, ConsumerGroupHeartbeatRequest) and not request.member_id:
-        return urlsafe_b64encode(random_uuid()).rstrip(b"=").decode()
+        return uuid_text(random_uuid())
     return ""
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from base64 import urlsafe_b64encode
 
 from groupkeeper.broker.meters import ShareMeters
 from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.broker.topic_config import segment_size
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
+from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,5 +233,4 @@ class ShareStateRuntime:
 
 def coordinator_key(key: SharePartitionKey) -> str:
     """The key by which FindCoordinator asks: `group:topic id:partition`."""
-    topic_id = urlsafe_b64encode(key.topic_id).rstrip(b"=").decode()
-    return f"{key.group_id}:{topic_id}:{key.partition}"
+    return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from groupkeeper.broker.settings import InvalidSetting
 from groupkeeper.java_properties import parse_properties
+from groupkeeper.protocol.uuids import uuid_text
 
 META_FILE = "meta.properties"
 PRODUCER_ID_BLOCK = 1000
@@ -25,19 +25,6 @@ def random_uuid() -> bytes:
         drawn[8] = (drawn[8] & 0x3F) | 0x80
         if not uuid_text(bytes(drawn)).startswith("-"):
             return bytes(drawn)
-
-
-def uuid_text(uuid: bytes) -> str:
-    """Kafka's text form of a uuid: URL-safe base64 without padding."""
-    return urlsafe_b64encode(uuid).decode().rstrip("=")
-
-
-def uuid_of(text: str) -> bytes:
-    """The 16 bytes of Kafka's text form. Raises ValueError."""
-    uuid = urlsafe_b64decode(text + "==")
-    if len(uuid) != 16:
-        raise ValueError(f"{text!r} is no uuid")
-    return uuid
 
 
 def replace_file(path: str, text: str) -> None:

@@ -17,10 +17,11 @@ from groupkeeper.broker.producers import Producers
 from groupkeeper.broker.sealed_segments import load_sealed, save_producers, seal
 from groupkeeper.broker.segment import BrokenBatch, Segment, TornTail, file_name, find_batch_behind, scan
 from groupkeeper.broker.segment_files import repair, retire, swap_steps
-from groupkeeper.broker.storage_directory import replace_file, uuid_of, uuid_text
+from groupkeeper.broker.storage_directory import replace_file
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
+from groupkeeper.protocol.uuids import uuid_of, uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from dataclasses import replace
 
 from groupkeeper.coordinator import classic_join, classic_membership
@@ -55,6 +54,7 @@ from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest,
 from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.uuids import uuid_text
 
 
 def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
@@ -96,7 +96,7 @@ def _member_id_of(fresh_id: str) -> str:
         drawn = bytes.fromhex(fresh_id.replace("-", ""))
     except ValueError:
         return fresh_id
-    return urlsafe_b64encode(drawn).rstrip(b"=").decode()
+    return uuid_text(drawn)
 
 
 def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequest) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, Po
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.options import ClusterOptions, Options
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = ["Wanted", "cluster_of", "measure"]
 
@@ -55,7 +55,7 @@ async def _measure(cluster: ClusterOptions, wanted: Wanted) -> dict[TopicPartiti
         for key in asked:
             topic_id = described.done[key.topic].topic_id
             found[key] = _row(
-                topic_id=None if topic_id is None else base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode(),
+                topic_id=None if topic_id is None else uuid_text(topic_id),
                 log_start_offset=first.done[key].offset,
                 last_stable_offset=stable.done[key].offset,
                 log_end_offset=last.done[key].offset,

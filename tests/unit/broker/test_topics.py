@@ -8,7 +8,7 @@ import pytest
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.broker.storage_directory import DirectoryInUse, StorageDirectory, uuid_of, uuid_text
+from groupkeeper.broker.storage_directory import DirectoryInUse, StorageDirectory
 from groupkeeper.broker.topics import Topics
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
@@ -17,6 +17,7 @@ from groupkeeper.protocol.errors import (
     UnknownTopicOrPartition,
 )
 from groupkeeper.protocol.record_batch import Record, write_batch
+from groupkeeper.protocol.uuids import uuid_of, uuid_text
 
 OpenTopics = Callable[[], Topics]
 BATCH = write_batch([Record(b"k", b"v", timestamp=1)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from groupkeeper.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignm
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
+from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = ["group_id_of", "group_record_json", "marker_json"]
 
@@ -112,7 +112,7 @@ def _assigned(value: RootMessage, *fields: str) -> list[Row] | None:
     for field in fields:
         topics: Sequence[Any] | None = getattr(value, field, None)
         if topics is not None:
-            return [{"topic_id": _uuid(topic.topic_id), "partitions": list(topic.partitions)} for topic in topics]
+            return [{"topic_id": uuid_text(topic.topic_id), "partitions": list(topic.partitions)} for topic in topics]
     return None
 
 
@@ -146,7 +146,3 @@ def _classic_assigned(blob: bytes) -> list[Row] | None:
     if assignment is None:
         return []
     return [{"topic": each.topic, "partitions": list(each.partitions)} for each in assignment.assigned_partitions]
-
-
-def _uuid(octets: bytes) -> str:
-    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = ["json_of"]
 
@@ -68,7 +69,7 @@ def _value(name: str, value: object, version: int) -> object:
         return [_value(name, each, version) for each in value]
     if isinstance(value, bytes):
         if name.endswith("_id"):
-            return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+            return uuid_text(value)
         return base64.b64encode(value).decode()
     return value
 

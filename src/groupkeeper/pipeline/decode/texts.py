@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from groupkeeper.pipeline.decode.views import Bools, Ints
+from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = ["are_valid", "binaries", "of_numbers", "texts", "uuids"]
 
@@ -66,7 +65,7 @@ def uuids(data: bytes, at: Ints) -> pa.StringArray:
 
 
 def _shown(octets: bytes) -> str | None:
-    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode() if any(octets) else None
+    return uuid_text(octets) if any(octets) else None
 
 
 def of_numbers(values: npt.NDArray[np.generic], kind: pa.DataType, is_null: Bools | None = None) -> pa.Array:
