@@ -151,6 +151,15 @@ def test_what_is_written_aside_stays_until_it_is_in_its_place(tmp_path: Path) ->
     assert not (tmp_path / "_groupkeeper" / "staging").exists()
 
 
+def test_partitions_are_never_taken_back(tmp_path: Path) -> None:
+    """A stream does again what a run between had read already."""
+    ledger = Ledger(LocalFiles(tmp_path), "DIR")
+    ledger.append({}, {"c": {0: 9, 1: 5}})
+    ledger.append({}, {"c": {0: 4, 1: 6}, "d": {0: 1}})
+    for each in (ledger, Ledger(LocalFiles(tmp_path), "DIR")):
+        assert each.next_offsets == {"c": {0: 9, 1: 6}, "d": {0: 1}}
+
+
 def test_a_file_that_is_gone_is_said(tmp_path: Path) -> None:
     run(LocalFiles(tmp_path), tmp_path, "first", ["a", "b"])
     (tmp_path / "commits" / "0000000001-001.parquet").unlink()

@@ -159,3 +159,4 @@ def test_readings_go_on_where_the_tables_end() -> None:
     found, failed = readings(ranges, {"b": {0: 50}})
     assert ([each.name for each in found], failed) == (["a", "b"], {})
     assert [(each.start, each.end) for each in found[1].ranges] == [(50, 50), (10, 50)]
+    assert [each.notes for each in found] == [(), ()]
