@@ -1,4 +1,4 @@
-"""What is stale by what clusters say themselves: how long they keep offsets, where logs begin, what topics there are."""
+"""What is stale by what clusters say: how long they keep offsets, where logs begin, which topics there are."""
 
 from __future__ import annotations
 
