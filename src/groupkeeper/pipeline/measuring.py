@@ -11,6 +11,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.options import ClusterOptions, Options
+from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -81,7 +82,7 @@ async def _record_times(
     read = await admin.record_timestamps(offsets_by_position)
     found: dict[TopicPartition, list[Row]] = {}
     for position, time_ms in read.done.items():
-        time_us = None if time_ms is None or time_ms < 0 else time_ms * 1000
+        time_us = time_ms * 1000 if time_ms is not None and 0 <= time_ms <= LAST_MS else None
         for offset in offsets_by_position[position]:
             row = {"offset": offset, "is_there": time_ms is not None, "time": time_us}
             found.setdefault(TopicPartition(position.topic, position.partition), []).append(row)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from groupkeeper.pipeline.decode.batches import Aborted, CorruptBatch, RecordSet
+from groupkeeper.pipeline.decode.raw import times
 from groupkeeper.pipeline.decode.records import Records, read_record_sets
+from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.compression import CODECS
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import EndTransaction, end_transaction_record, read_records, write_batch
@@ -157,3 +160,12 @@ def test_every_broken_byte_is_found_or_harmless() -> None:
         except CorruptBatch:
             refused += 1
     assert refused > 100
+
+
+def test_times_that_cannot_be_meant_are_null() -> None:
+    found = times(np.array([-(2**62), -2, -1, 0, 1_700_000_000_001, LAST_MS, LAST_MS + 1, 2**63 - 1]))
+    shown = [each and each.isoformat() for each in found.to_pylist()]
+    assert shown == [
+        None, None, None, "1970-01-01T00:00:00+00:00", "2023-11-14T22:13:20.001000+00:00",
+        "9999-12-31T23:59:59.999000+00:00", None, None,
+    ]  # fmt: skip

@@ -10,12 +10,11 @@ import pyarrow as pa
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers
 from groupkeeper.pipeline.decode.views import Ints
-from groupkeeper.pipeline.tables.schema import TIME
+from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
 from groupkeeper.protocol.record_batch import read_headers
 
 __all__ = ["raw_batch", "raw_schema"]
 
-_LAST_MS = 253_402_300_799_999
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -57,8 +56,8 @@ def raw_batch(records: Records, topics: Sequence[tuple[str, str, int]], includes
 
 
 def times(milliseconds: Ints) -> pa.Array:
-    """Times; null for −1 and what lies beyond the year 9999."""
-    unknown = (milliseconds == -1) | (milliseconds > _LAST_MS) | (milliseconds < -_LAST_MS)
+    """Milliseconds since the epoch as tables.schema.TIME."""
+    unknown = (milliseconds < 0) | (milliseconds > LAST_MS)
     return pa.array(np.where(unknown, 0, milliseconds) * 1000, mask=unknown).cast(TIME)
 
 

@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["TIME", "Column", "Table", "ddl_of"]
+__all__ = ["LAST_MS", "TIME", "Column", "Table", "ddl_of"]
 
 TIME = pa.timestamp("us", "UTC")
-"""A point in time. Null where Kafka says −1, and for times beyond the year 9999."""
+"""A point in time. Null where Kafka says −1, and for what else cannot be meant: before 1970, beyond the year 9999."""
+
+LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: later times have no date in Python and many readers. Clients may write any number."""
 
 
 class Column(NamedTuple):

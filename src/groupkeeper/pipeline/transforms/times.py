@@ -5,15 +5,14 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = ["after", "before", "ms_between", "time_of"]
+from groupkeeper.pipeline.tables.schema import LAST_MS
 
-_LAST_MS = 253_402_300_799_999
+__all__ = ["after", "before", "ms_between", "time_of"]
 
 
 def time_of(milliseconds: Column) -> Column:
-    """Milliseconds since the epoch as a time; null for −1 and beyond the year 9999."""
-    is_time = (milliseconds != -1) & milliseconds.between(-_LAST_MS, _LAST_MS)
-    return F.when(is_time, F.timestamp_millis(milliseconds))
+    """Milliseconds since the epoch as tables.schema.TIME."""
+    return F.when(milliseconds.between(0, LAST_MS), F.timestamp_millis(milliseconds))
 
 
 def after(time: Column, milliseconds: Column | int) -> Column:
