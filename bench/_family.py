@@ -87,7 +87,20 @@ def _family(root: int) -> Iterator[tuple[int, _Seen]]:
     while more:
         family |= more
         more = {pid for pid, one in seen.items() if one.parent in family} - family
-    return ((pid, seen[pid]) for pid in family if pid in seen)
+    for pid in family & seen.keys():
+        one: _Seen | None = seen[pid]
+        if one is not None and seen.get(one.parent, one).name == "java":
+            # Java's children are Java, with all its memory, until they begin with what they are for.
+            one = _look(Path(f"/proc/{pid}")) if _words(pid) != _words(one.parent) else None
+        if one is not None:
+            yield pid, one
+
+
+def _words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _look(entry: Path) -> _Seen | None:
