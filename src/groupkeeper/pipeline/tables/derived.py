@@ -187,7 +187,9 @@ LAG = Table(
         *_PARTITION,
         _COMMITTED_OFFSET,
         *_LOG_ENDS,
-        Column("lag", pa.int64(), "records to read for a reader of everything; null as above"),
+        Column(
+            "lag", pa.int64(), "records to read for a reader of everything (below offset 0: all of them); null as above"
+        ),
         Column(
             "committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as above"
         ),
@@ -215,7 +217,7 @@ REWINDS = Table(
         Column("rewind_time", TIME, "when it was committed"),
         Column("from_offset", pa.int64(), "the offset before"),
         Column("to_offset", pa.int64(), "the offset after"),
-        Column("records", pa.int64(), "records read again (below 0: skipped)"),
+        Column("records", pa.int64(), "records read again (below 0: skipped); null: more than a BIGINT holds"),
         Column("direction", pa.string(), "back or ahead"),
         Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
         *_COMMIT_PLACE,
