@@ -17,12 +17,16 @@ from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.log import GROUP_RECORD
 from groupkeeper.protocol.codec import MalformedMessage, encode
+from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from groupkeeper.protocol.messages.streams_group_metadata_value import StreamsGroupMetadataValue
+from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
+from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record import Record
@@ -207,6 +211,28 @@ def test_streams_markers_unknown_types_and_versions() -> None:
     (row,) = decoded(read_record_sets([RecordSet(data, 0, 1)])[0])
     assert row["group_record"]["value_json"] == '{"type":"ABORT","coordinatorEpoch":3}'
     assert row["producer_id"] == 4
+
+
+def test_what_the_columns_of_newer_groups_are_taken_from() -> None:
+    """A topology's epoch is not the group's; a tagged field is printed when it is not the default, as Kafka does."""
+    key = key_bytes(StreamsGroupTopologyKey("s"), StreamsGroupTopologyValue.RECORD_TYPE)
+    (topology,) = rows(Record(key, b"\x00\x00" + encode(StreamsGroupTopologyValue(epoch=4), 0), (), 1))
+    assert topology["group_record"]["group_epoch"] is None
+    assert json.loads(topology["group_record"]["value_json"])["epoch"] == 4
+    key = key_bytes(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue.RECORD_TYPE)
+    for metadata_hash, shown in ((0, {"epoch": 7}), (9, {"epoch": 7, "metadataHash": 9})):
+        value = encode(ConsumerGroupMetadataValue(7, metadata_hash), 0)
+        (group,) = rows(Record(key, b"\x00\x00" + value, (), 1))
+        assert group["group_record"]["group_epoch"] == 7
+        assert json.loads(group["group_record"]["value_json"]) == shown
+
+
+def test_a_topic_id_of_zeros_is_none() -> None:
+    key = key_bytes(OffsetCommitKey("g", "t", 1), 1)
+    with_id = encode(OffsetCommitValue(5, topic_id=b"\x01" * 16), 4)
+    for octets, shown in ((b"\x01" * 16, "AQEBAQEBAQEBAQEBAQEBAQ"), (ZERO_UUID, None)):
+        (row,) = rows(Record(key, b"\x00\x04" + with_id.replace(b"\x01" * 16, octets), (), 1))
+        assert (row["committed_offset"], row["topic_id"]) == (5, shown)
 
 
 def test_latest_of_keys_is_the_last_record_of_each() -> None:
