@@ -146,17 +146,17 @@ def stream(run: Run, command: Sequence[str], log: Path, on_line: Callable[[str],
 
 
 def own_tests(run: Run) -> None:
-    """pytest tests/conformance, the part for Java included.
+    """pytest tests/conformance, the part for Java included; in full mode the pipeline's long tests too.
 
     What fails runs a second time, as in the kit: real clients have races of their own. Both runs are told.
     """
     if not run.wants("own"):
         return
-    say("own tests: real clients, Apache's tools, kill -9, in full mode differential (pytest tests/conformance)")
+    say("own tests: real clients, Apache's tools, kill -9, in full mode differential and Spark (pytest tests/conformance)")
     command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
     # Every old version of Kafka, another client's own tests, and random programs of requests take minutes.
     long = [f"--ignore=tests/conformance/test_{name}.py" for name in ("old_brokers", "franz_go")]
-    command += long if run.is_quick else ["tests/differential"]
+    command += long if run.is_quick else ["tests/differential", "tests/spark"]
     verdicts = pytest_verdicts(run, command, "own")
     if verdicts is None:
         return

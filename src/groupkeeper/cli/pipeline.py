@@ -35,6 +35,7 @@ __all__ = [
     "import_part",
     "run_job",
     "snapshot_work",
+    "stage_of",
 ]
 
 _FAILED = 1
@@ -202,7 +203,7 @@ def do_job(
         is_short = has_end and sum(each.size for each in found.ranges) < _FEW
         session = import_job("running").session
         with session(name, master=options.master, remote=options.remote, is_short=is_short) as spark:
-            screen.stage = lambda: _stage(spark)
+            screen.stage = lambda: stage_of(spark)
             summary = work(screen, source, found, spark)
             screen.doing("")
     return summary
@@ -294,7 +295,7 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     return found
 
 
-def _stage(spark: Any) -> Stage | None:
+def stage_of(spark: Any) -> Stage | None:
     """The earliest stage that runs."""
     from groupkeeper.cli.pipeline_watch import Stage
 

@@ -82,7 +82,7 @@ def source_options(options: Options, found: Iterable[Reading], *, is_streaming: 
     return {
         "clusters": json.dumps(clusters),
         "rows": "decoded",
-        "maxRecordsPerPartition": str(_RECORDS_PER_TASK),
+        "maxRecordsPerPartition": str(options.max_records_per_task or _RECORDS_PER_TASK),
         "kafkaConsumer.pollTimeoutMs": str(options.poll_timeout_ms),
     }
 
