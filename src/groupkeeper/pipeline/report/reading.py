@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
@@ -25,6 +26,7 @@ _TRIES = 5
 _MOST_BINS = 120
 _BIN_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440)
 _SAMPLES = 96
+_ROWS_AT_A_TIME = 1 << 17
 _COUNTED = ("offset_commits", "completed_rebalances", "offset_expirations", "offset_deletions")
 
 Key = tuple[str, str]
@@ -93,6 +95,22 @@ class _Reader:
         if table.name in self.missing:
             return ds.dataset(table.arrow.empty_table())
         return ds.dataset(f"{self._path}/{table.name}", schema=table.arrow, format=_FORMAT, filesystem=self._files)
+
+    def _parts(self, table: Table, columns: Sequence[str]) -> Iterator[Any]:
+        """The table's rows, some at a time: a dataset would hold all of a row group, which may be millions."""
+        if table.name in self.missing:
+            return
+        schema = pa.schema([table.arrow.field(name) for name in columns])
+        for path in self._dataset(table).files:
+            with self._files.open_input_file(path) as opened:
+                file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+                there = [name for name in columns if name in file.schema_arrow.names]
+                for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=there):
+                    rows = pa.Table.from_batches([batch])
+                    for name in columns:
+                        if name not in there:
+                            rows = rows.append_column(name, pa.nulls(len(rows)))
+                    yield rows.select(columns).cast(schema)
 
     def _lags(self) -> tuple[datetime | None, dict[Key, dict[str, Any]]]:
         columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time"]
@@ -207,10 +225,11 @@ class _Reader:
         found = _Commits(window.since.timestamp(), step_s)
         names = pa.array(sorted({each.group_id for each in groups}), pa.string())
         columns = ["cluster", "group_id", "topic", "partition", "log_offset", "log_time", "committed_offset"]
-        inside = pc.field("topic").isin(topics)
-        for batch in self._dataset(COMMITS).to_batches(columns=columns, filter=inside):
-            if batch.num_rows:
-                found.add(pa.Table.from_batches([batch]), names)
+        wanted = pa.array(topics, pa.string())
+        for part in self._parts(COMMITS, columns):
+            rows = part.filter(pc.is_in(part["topic"], wanted))
+            if len(rows):
+                found.add(rows, names)
         return found
 
     def _logs(self, topics: list[str], commits: _Commits) -> dict[Place, Log]:
