@@ -152,7 +152,7 @@ def own_tests(run: Run) -> None:
     """
     if not run.wants("own"):
         return
-    say("own tests: real clients, Apache's tools, kill -9, in full mode differential and Spark (pytest tests/conformance)")
+    say("own tests: real clients, Apache's tools, kill -9; in full mode differential and Spark (pytest)")
     command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
     # Every old version of Kafka, another client's own tests, and random programs of requests take minutes.
     long = [f"--ignore=tests/conformance/test_{name}.py" for name in ("old_brokers", "franz_go")]
