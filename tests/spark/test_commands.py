@@ -39,6 +39,9 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     topic = new_topic(servers)
     produce(servers, topic, 300)
     commit(servers, "asked-1", {(topic, 0): 10, (topic, 1): 20})
+    long_names = ["asked-" + "x" * 300, "asked-" + "x" * 299 + "/"]
+    for name in long_names:
+        commit(servers, name, {(topic, 0): 3})
     commit(servers, "other", {(topic, 0): 1})
     then_ms = time.time_ns() // 10**6 + 5
     while time.time_ns() // 10**6 <= then_ms:
@@ -55,9 +58,12 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     assert (told["schema"], told["problems"]) == ("pipeline-as-of/1", [])
     rows = pq.read_table(tables / "offsets_as_of").to_pylist()
     mine = {(row["group_id"], row["partition"]): row["committed_offset"] for row in rows if row["topic"] == topic}
-    assert mine == {("asked-1", 0): 10, ("asked-1", 1): 20, ("other", 0): 1}
-    assert [path.name for path in folder.iterdir()] == ["asked-1.json"]
-    assert main(["apply", str(saved), "--bootstrap-server", servers]) == 0
+    assert mine == {("asked-1", 0): 10, ("asked-1", 1): 20, ("other", 0): 1, **{(name, 0): 3 for name in long_names}}
+    plans = {path.name: json.loads(path.read_text())["offsets"]["group_id"] for path in folder.iterdir()}
+    assert plans.pop("asked-1.json") == "asked-1"
+    assert sorted(plans.values()) == sorted(long_names)
+    assert f"groupkeeper apply {saved} --bootstrap-server {servers}\n" in done.stderr
+    assert main(["apply", str(saved), "--bootstrap-server", servers, "--confirm", "3"]) == 0
     again = tmp_path / "again"
     assert run("snapshot", "--bootstrap-server", f"c={servers}", "--output", str(again)).returncode == 0
     rows = pq.read_table(again / "current_offsets").to_pylist()

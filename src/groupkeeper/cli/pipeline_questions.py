@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+import hashlib
 import json
 import os
 import shlex
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from groupkeeper.cli import values
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.pipeline import add_clusters, add_output, add_spark, import_job, run_job
+from groupkeeper.cli.typed import as_typed
 
 if TYPE_CHECKING:
     from groupkeeper.cli.commands import ArgumentParser
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.restoring import Then
 
 __all__ = ["AS_OF", "SCAN_TIME"]
+
+_LONGEST_NAME = 200
 
 
 def _add_time(parser: ArgumentParser) -> None:
@@ -93,7 +97,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         if options.save_kip122:
             os.makedirs(options.save_kip122, exist_ok=True)
             for group_id, text in kip122_plans(then).items():
-                _write(os.path.join(options.save_kip122, f"{quote(group_id, safe='')}.json"), text)
+                _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
             screen.say(f"plans of {len(then)} groups: {options.save_kip122}")
         if options.save:
             made = asyncio.run(_made(source, then, options))
@@ -101,10 +105,20 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
                 summary.problems.append(Problem(None, trouble_problem(trouble).message))
                 screen.problem(summary.problems[-1])
             _write(options.save, "".join(document.write(made.plan)))
-            words = ["groupkeeper", "apply", options.save]
+            where = ["--context", *options.contexts] if options.contexts else []
+            where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
+            words = ["groupkeeper", "apply", options.save, *where, *as_typed(options, "--command-config")]
             screen.say(f"plan of {len(made.plan.groups)} groups; to carry it out: {shlex.join(words)}")
     except OSError as error:
         raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None
+
+
+def _file_name(group_id: str) -> str:
+    """Of a group's plan; a name that file systems would refuse is cut, and told apart by its digest."""
+    name = quote(group_id, safe="")
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(group_id.encode()).hexdigest()[:16]}"
+    return f"{name}.json"
 
 
 async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:

@@ -7,6 +7,7 @@ import re
 __all__ = ["SourceError", "cause_of", "first_line"]
 
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
+_CAUSED = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (\S.*)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:[\w$]+\.)+[\w$]*(?:Error|Exception): (?=\S)")
 
 
@@ -30,7 +31,14 @@ def cause_of(error: BaseException) -> str | None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without what Java adds to it; of a worker's traceback, what it ends with."""
+    """What an error says, without what Java adds to it; of a worker's traceback, what it ends with. What it came of in
+    Java (a full disk, say) follows.
+    """
+    said, causes = _first_line(error), _CAUSED.findall(getattr(error, "_stackTrace", None) or str(error))
+    return said if not causes or causes[-1] in said else f"{said}: {causes[-1]}"
+
+
+def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if lines[0].startswith("An error occurred while calling ") and len(lines) > 1:  # Py4J; Java's text follows
         return _JAVA.sub("", lines[1].removeprefix(": "), count=1)

@@ -55,23 +55,24 @@ def fetch(
     """Everything in the ranges, in order within each; a range is given up once `is_done` says so. They are of one
     cluster. Raises SourceError.
     """
+    reader = _Reader(ranges, options, is_done)
     loop = asyncio.new_event_loop()
     try:
-        reader = _Reader(ranges, options, is_done)
         loop.run_until_complete(reader.open())
         under_way = loop.create_task(reader.round())
-        try:
-            while (sets := loop.run_until_complete(under_way)) is not None:
-                fetched = reader.take(sets)
-                under_way = loop.create_task(reader.round())
-                loop.run_until_complete(asyncio.sleep(0))  # so that the request leaves
-                if fetched is not None:
-                    yield fetched
-        finally:
-            under_way.cancel()
-            loop.run_until_complete(asyncio.gather(under_way, return_exceptions=True))
-            loop.run_until_complete(reader.close())
+        while (sets := loop.run_until_complete(under_way)) is not None:
+            fetched = reader.take(sets)
+            under_way = loop.create_task(reader.round())
+            loop.run_until_complete(asyncio.sleep(0))  # so that the request leaves
+            if fetched is not None:
+                yield fetched
     finally:
+        left = asyncio.all_tasks(loop)  # of an interruption, too
+        for task in left:
+            task.cancel()
+        if left:  # without any, gather would look for a loop of the thread's
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(reader.close())
         loop.close()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -92,3 +95,24 @@ def test_a_partition_without_a_leader_is_waited_for_and_named(servers: str) -> N
         offsets([piece(0, 7, 9, "nowhere")], options)
     text = "cluster c, partition nowhere-0, offset 7: nothing could be read for 3000 ms (kafkaConsumer.pollTimeoutMs): "
     assert str(caught.value).startswith(f"{text}UnknownTopicOrPartition")
+
+
+@pytest.mark.parametrize("after_fetches", [0, 1])
+def test_an_interruption_leaves_nothing_behind(
+    servers: str, after_fetches: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ctrl-C while the brokers do not answer: no task is pending when its loop is gone, of which asyncio would tell."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = servers if after_fetches else f"127.0.0.1:{silent.getsockname()[1]}"
+        fetched = fetch([piece(0, 0, RECORDS + 1)], options_of(address))  # its last offset never comes
+        for _ in range(after_fetches):
+            next(fetched)
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                list(fetched)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    gc.collect()
+    assert caplog.records == []

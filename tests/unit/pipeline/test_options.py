@@ -109,4 +109,6 @@ def test_of_what_java_says_the_reason_is_told() -> None:
     nameless = "An error occurred while calling o1.x.\n: java.lang.NullPointerException\n\tat x"
     assert first_line(RuntimeError(nameless)) == "java.lang.NullPointerException"
     assert first_line(RuntimeError("one\ntwo")) == "one"
+    caused = "failed\n\tat x\nCaused by: a.B: c\n\tat y\nCaused by: java.io.IOException: No space left on device\n"
+    assert first_line(RuntimeError(caused)) == "failed: No space left on device"
     assert first_line(RuntimeError("")) == "RuntimeError"

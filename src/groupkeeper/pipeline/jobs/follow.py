@@ -142,7 +142,8 @@ class _Following:
             self._readings[reading.number] = reading
             wanted = source_options(self.options, [reading], is_streaming=True)
             self._queries[reading.number] = self._query(reading.name, wanted)
-        self.run.watch.reading(sum(each.size for each in left), _RECORDS_PER_BATCH)
+        if left:
+            self.run.watch.reading(sum(each.size for each in left), _RECORDS_PER_BATCH)
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
         checkpoint = f"{ROOT}/checkpoints/{self._output.ledger.id}/{quote(name, safe='')}"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
@@ -24,9 +28,11 @@ def session(name: str, *, master: str | None, remote: str | None, is_short: bool
     only when something went wrong that they may know more about. Jobs that read by the source register it.
     """
     log = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
-    spark = start_session(
-        f"groupkeeper {name}", master=master, remote=remote, is_short=is_short, log=log, has_source=False
-    )
+    with _interrupts_kept():
+        spark = start_session(
+            f"groupkeeper {name}", master=master, remote=remote, is_short=is_short, log=log, has_source=False
+        )
+    _silence()
     is_wanted = False
     try:
         yield spark
@@ -38,3 +44,20 @@ def session(name: str, *, master: str | None, remote: str | None, is_short: bool
             spark.stop()
         if not is_wanted:
             log.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Spark's own handler of Ctrl-C calls Java in the midst of another call, which fails with a traceback. The session
+    is stopped anyway.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+
+
+def _silence() -> None:
+    """What Py4J and PySpark log of calls that fail; the errors are told in our words."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -99,7 +100,7 @@ def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
         return
     try:
         _append(output, given, left, run)
-    except (PySparkException, SourceError) as error:
+    except (PySparkException, Py4JError, SourceError) as error:
         if (cause := cause_of(error)) is None:
             raise
         if len(left) == 1:
@@ -145,7 +146,7 @@ def make_tables(output: Output, given: Given, run: Run) -> None:
     for table, rows in done:
         try:
             run.summary.rows[table.name] = rows.result()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             run.fail(Problem(None, f"table {table.name}: {_said(error)}"))
 
 
@@ -155,5 +156,5 @@ def _made(output: Output, step: Step, made: Made, given: Given, watch: Watch) ->
     return rows
 
 
-def _said(error: PySparkException) -> str:
+def _said(error: Exception) -> str:
     return cause_of(error) or first_line(error)
