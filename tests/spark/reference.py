@@ -236,7 +236,8 @@ class _Life:
         steps = (
             each.time_ms
             for each in self.records
-            if is_level(each.name) or each.name.endswith(("GroupMemberMetadata", "TargetAssignmentMetadata"))
+            if each.offset <= one.offset
+            and (is_level(each.name) or each.name.endswith(("GroupMemberMetadata", "TargetAssignmentMetadata")))
         )
         is_alone = self._count(one) == 1 and min(steps) == one.time_ms
         return type_of(one.name) != "classic" and number == 2 and is_alone

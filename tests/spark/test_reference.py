@@ -30,7 +30,7 @@ from groupkeeper.pipeline.transforms.rates import rates
 from groupkeeper.pipeline.transforms.rewinds import rewinds
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
-COUNT = int(os.environ.get("PIPELINE_HISTORIES", "250"))
+COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
 SEED = int(os.environ.get("PIPELINE_SEED", "1"))
 
 
@@ -149,7 +149,7 @@ def test_offsets_as_of(fleet: Fleet) -> None:
 
 
 def random_log(rng: random.Random) -> reference.Log:
-    end = rng.choice((0, 5, 60, 1000))
+    end = rng.choice((0, 5, 40, 120))
     there = {
         offset: rng.choice((None, reference.Unread, BEGIN + rng.randrange(100 * DAY))) for offset in range(-3, end)
     }

@@ -18,7 +18,7 @@ from groupkeeper.pipeline.transforms.rewinds import rewinds
 from groupkeeper.pipeline.transforms.status import RULES, status
 
 PRODUCED_EVERY = (10, MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
-COMMITS_EVERY = (5, MINUTE, 15 * MINUTE, HOUR)
+COMMITS_EVERY = (20, MINUTE, 15 * MINUTE, HOUR)
 FATES = ("reads", "dies", "hangs", "dies, and nothing is produced since", "is put back")
 FOR = (30, 9 * MINUTE, 45 * MINUTE, 4 * HOUR)
 AT_LEAST, AT_MOST = RULES.patience_ms / 1000, RULES.most_patience_ms / 1000
