@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.tables import LAG
+from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.times import ms_between
 
 __all__ = ["lag"]
 
-_PARTITION = ["cluster", "topic", "partition"]
+_PARTITION = list(LOG_OFFSETS.key)
 
 
 def lag(current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame) -> DataFrame:
@@ -27,11 +27,11 @@ def lag(current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame) 
         .withColumn("lag", _records_to(F.col("log_end_offset")))
         .withColumn("committed_lag", _records_to(F.col("last_stable_offset")))
     )
-    is_exact = (F.col("lag") == 0) | ~F.col("first.is_there") | F.col("first.time").isNotNull()
+    nothing = (F.col("lag") == 0) | ~F.col("first.is_there")
+    is_exact = nothing | F.col("first.time").isNotNull()
     judged = measured.withColumn("is_exact", F.coalesce(is_exact, F.lit(False)))
     estimated = _estimated(judged.where("NOT is_exact AND lag > 0"), commits)
     joined = judged.join(estimated, list(LAG.key), "left")
-    nothing = (F.col("lag") == 0) | ~F.col("first.is_there")
     time = F.coalesce("first.time", "estimated_time")
     age = F.when(time.isNotNull(), F.greatest(ms_between(time, F.col("measured_time")), F.lit(0)))
     lag_ms = F.when(nothing, F.lit(0)).otherwise(age)

@@ -12,8 +12,8 @@ from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
 from groupkeeper.pipeline.transforms.latest import latest_records
 from groupkeeper.pipeline.transforms.record_kinds import is_classic_group, is_member
+from groupkeeper.pipeline.transforms.settings import by_cluster
 from groupkeeper.pipeline.transforms.times import after, ms_between, time_of
-from groupkeeper.pipeline.transforms.tombstones import by_cluster
 
 __all__ = ["StaleLimits", "stale"]
 

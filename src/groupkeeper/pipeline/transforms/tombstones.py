@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.retention import DEFAULT, Retention, Retentions
+from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import COMMITS
+from groupkeeper.pipeline.transforms.settings import by_cluster
 from groupkeeper.pipeline.transforms.times import after, time_of
 
-__all__ = ["by_cluster", "with_causes"]
+__all__ = ["with_causes"]
 
 _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
 _GROUP = ("cluster", "group_id")
-
-
-def by_cluster(retentions: Retentions, of: Callable[[Retention], int]) -> Column:
-    """A number of the settings of a row's cluster."""
-    default = F.lit(of(DEFAULT))
-    if not retentions:
-        return default
-    pairs = [F.lit(each) for name, own in sorted(retentions.items()) for each in (name, of(own))]
-    return F.coalesce(F.create_map(*pairs)[F.col("cluster")], default)
 
 
 def with_causes(
