@@ -158,7 +158,7 @@ def test_stale(spark: SparkSession) -> None:
         trace.commit(0, 100)
         trace.group(left, 2)
     trace.group_id = "two days left"
-    trace.commit(4.8 * DAY, 100, topic="quiet", expire_time=at(12.5 * DAY))
+    trace.commit(4.5 * DAY, 100, topic="quiet", expire_time=at(12.5 * DAY))  # a week after it would be too soon
     trace.group_id = "other topics"
     join(trace, 0, "a", 1, subscribed_topics=["u"])
     trace.commit(DAY, 100)
