@@ -193,6 +193,7 @@ class _Reader:
             raise SourceError(f"cluster {self._name}: {_said(error_for(answer.error_code))}")
         found: list[tuple[Range, RecordSet]] = []
         last: Exception | None = None
+        empty: list[TopicPartition] = []
         for topic in answer.responses:
             for partition in topic.partitions:
                 key = TopicPartition(topic.topic, partition.partition_index)
@@ -200,7 +201,16 @@ class _Reader:
                     last = await self._failed(peer, key, error_for(partition.error_code), deadline) or last
                 elif partition.records:
                     found.append((self._open[key], _record_set(self._open[key], partition)))
+                elif self._readable_end(partition) >= self._open[key].end:
+                    empty.append(key)
+        if not found:  # and so nothing was left out for want of room: compaction took all that was there
+            for key in empty:
+                self._advance(self._open[key], self._open[key].end)
         return _Answer(found, last)
+
+    def _readable_end(self, partition: PartitionData) -> int:
+        """The offset up to which the broker gives what it has."""
+        return partition.last_stable_offset if self._cluster_options.reads_committed else partition.high_watermark
 
     def _request(self, keys: list[TopicPartition]) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}

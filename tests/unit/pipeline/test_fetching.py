@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import socket
@@ -10,12 +11,16 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.unit.client.scripted_broker import ScriptedBroker
 
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.fetching import fetch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Range
+from groupkeeper.protocol.messages.fetch_request import FetchRequest
+from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -95,6 +100,25 @@ def test_a_partition_without_a_leader_is_waited_for_and_named(servers: str) -> N
         offsets([piece(0, 7, 9, "nowhere")], options)
     text = "cluster c, partition nowhere-0, offset 7: nothing could be read for 3000 ms (kafkaConsumer.pollTimeoutMs): "
     assert str(caught.value).startswith(f"{text}UnknownTopicOrPartition")
+
+
+async def test_a_log_whose_end_was_cleaned_away_is_read_to_its_end() -> None:
+    """Apache Kafka answers with nothing where compaction has left nothing before the last stable offset."""
+
+    def answer(request: FetchRequest, version: int) -> FetchResponse:
+        start = request.topics[0].partitions[0].fetch_offset
+        records = write_batch([Record(b"k", b"v")]) if start == 0 else None
+        partition = PartitionData(0, 0, 5, 3, records=records)
+        return FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
+
+    async with ScriptedBroker(handlers={"Fetch": answer}) as broker:
+        broker.topics["t"] = [broker.node_id]
+        options = options_of(broker.bootstrap_servers, **{"kafkaConsumer.pollTimeoutMs": "3000"})
+        assert await asyncio.to_thread(offsets, [piece(0, 0, 3)], options) == {0: [0]}
+        uncommitted = options_of(broker.bootstrap_servers, **{"kafka.isolation.level": "read_uncommitted"})
+        assert await asyncio.to_thread(offsets, [piece(0, 0, 5)], uncommitted) == {0: [0]}
+        with pytest.raises(SourceError, match="nothing could be read for 3000 ms"):  # it may still come
+            await asyncio.to_thread(offsets, [piece(0, 0, 4)], options)
 
 
 @pytest.mark.parametrize("after_fetches", [0, 1])
