@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class DyingFiles(LocalFiles):
     def move(self, source: str, target: str) -> None:
         with self._step():
             super().move(source, target)
+
+    def replace(self, source: str, target: str) -> None:
+        with self._step():
+            super().replace(source, target)
 
     def remove(self, path: str) -> None:
         with self._step():
@@ -98,6 +103,36 @@ def test_killed_at_any_step(tmp_path: Path, number: int, is_behind: bool) -> Non
     run(LocalFiles(tmp_path), tmp_path, "last", log)
     assert rows(tmp_path) == "abcdefgh"
     assert Ledger(LocalFiles(tmp_path), str(tmp_path)).next_offsets == {"c": {0: 8}}
+
+
+def merge(files: LocalFiles, root: Path, *names: str) -> None:
+    """All files but the last become one; once for each name."""
+    for name in names:
+        ledger = Ledger(files, str(root))
+        *small, last = ledger.files("commits")
+        stage(root, f"{name}/0-{name}.parquet", "".join((root / "commits" / each).read_text() for each in small))
+        files.link(f"commits/{last}", f"_groupkeeper/staging/{name}/{last}")
+        ledger.rewrite("commits", f"_groupkeeper/staging/{name}")
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+@pytest.mark.parametrize("number", range(1, 7))
+def test_killed_at_any_step_of_a_merge(tmp_path: Path, number: int, is_behind: bool) -> None:
+    log = list("abcdefgh")
+    for end in (2, 4, 6):
+        run(LocalFiles(tmp_path), tmp_path, f"run{end}", log[:end])
+    dying = DyingFiles(tmp_path, number, is_behind=is_behind)
+    with pytest.raises(Killed):
+        merge(dying, tmp_path, "one", "two")
+    assert rows(tmp_path) == "abcdef"
+    Ledger(LocalFiles(tmp_path), str(tmp_path))
+    shutil.rmtree(tmp_path / "_groupkeeper" / "staging")  # as the next run does
+    run(LocalFiles(tmp_path), tmp_path, "last", log)
+    merge(LocalFiles(tmp_path), tmp_path, "three")
+    assert rows(tmp_path) == "abcdefgh"
+    ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
+    assert ledger.files("commits") == sorted(path.name for path in (tmp_path / "commits").iterdir())
+    assert len(ledger.files("commits")) == 2
 
 
 def test_two_runs_do_not_write_the_same_entry(tmp_path: Path) -> None:

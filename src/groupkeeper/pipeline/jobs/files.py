@@ -24,7 +24,7 @@ __all__ = ["Busy", "Files", "LocalFiles", "files_of", "local_path"]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
 
 class Busy(SourceError):
@@ -136,6 +136,19 @@ class LocalFiles:
             os.rename(new, old)
             shutil.rmtree(aside)
         shutil.rmtree(new, ignore_errors=True)
+
+    def size(self, path: str) -> int:
+        """A file's size in bytes."""
+        return (self._root / path).stat().st_size
+
+    def link(self, source: str, target: str) -> None:
+        """The same file in a second place; a copy of it where the file system has no links."""
+        try:
+            os.link(self._root / source, self._root / target)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+            shutil.copyfile(self._root / source, self._root / target)
 
     def remove(self, path: str) -> None:
         target = self._root / path

@@ -79,7 +79,16 @@ class Ledger:
         for each in moves:
             table, _, name = each.target.partition("/")
             files.setdefault(table, []).append(name)
-        self._write(number, files, self._raised(read_to), moves)
+        self._write(files, self._raised(read_to), moves=moves)
+
+    def rewrite(self, table: str, directory: str) -> None:
+        """The files in a directory that was written aside, with the same rows, take the place of a table's.
+
+        Raises SourceError when another run has written to the table meanwhile.
+        """
+        names = [name for name in self._files.names(directory) if name.endswith(".parquet")]
+        files = {**self._last["files"], table: names}
+        self._write(files, self._last["next_offsets"], directories={table: directory})
 
     def _raised(self, read_to: NextOffsets) -> dict[str, dict[str, int]]:
         raised = {name: dict(own) for name, own in self._last["next_offsets"].items()}
@@ -90,9 +99,21 @@ class Ledger:
         return raised
 
     def _write(
-        self, number: int, files: Mapping[str, Sequence[str]], next_offsets: Mapping[str, Any], moves: Sequence[Move]
+        self,
+        files: Mapping[str, Sequence[str]],
+        next_offsets: Mapping[str, Any],
+        *,
+        moves: Sequence[Move] = (),
+        directories: Mapping[str, str] | None = None,
     ) -> None:
-        entry = {"id": self.id, "next_offsets": next_offsets, "files": files, "moves": moves}
+        number = self._number + 1
+        entry = {
+            "id": self.id,
+            "next_offsets": next_offsets,
+            "files": files,
+            "moves": moves,
+            "directories": directories or {},
+        }
         self.is_settled = False
         if not self._files.write_new(_entry(number), json.dumps(entry)):
             raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
@@ -104,12 +125,17 @@ class Ledger:
     def _move(self) -> None:
         for source, target in self._last["moves"]:
             self._files.move(source, target)
+        for table, directory in self._last.get("directories", {}).items():  # entries of earlier versions have none
+            if self._missing(table) and self._files.names(directory):
+                self._files.replace(directory, table)
         self.is_settled = True
 
+    def _missing(self, table: str) -> list[str]:
+        return sorted(set(self.files(table)) - set(self._files.names(table)))
+
     def _check(self) -> None:
-        for table, names in self._last["files"].items():
-            missing = sorted(set(names) - set(self._files.names(table)))
-            if missing:
+        for table in self._last["files"]:
+            if missing := self._missing(table):
                 raise SourceError(
                     f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
                     f"{self._directory} with {ROOT} in it to read everything again"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.files import Files, files_of, local_path
+from groupkeeper.pipeline.jobs.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger
 from groupkeeper.pipeline.tables import Table
 
@@ -113,6 +113,26 @@ class Output:
         rows = self._rows(staged)
         self.files.replace(staged.directory, table.name)
         return rows
+
+    def merge(self, table: Table, *, many: int = 100, small_bytes: int = 32 << 20) -> int:
+        """Make few files of a history table's small ones, once there are many; the result is how many went into them.
+        Runs that append for months would leave one for each time otherwise. Elsewhere than in a directory of this
+        machine nothing is done: files have no second place there.
+        """
+        if not isinstance(self.files, LocalFiles):
+            return 0
+        with self.lock:
+            size_by_name = {name: self.files.size(f"{table.name}/{name}") for name in self.ledger.files(table.name)}
+            small = [name for name, size in size_by_name.items() if size < small_bytes]
+            if len(small) < many:
+                return 0
+            paths = [self.url(f"{table.name}/{name}") for name in small]
+            files = 1 + sum(size_by_name[name] for name in small) // (4 * small_bytes)
+            staged = self.stage(self.spark.read.schema(table.ddl).parquet(*paths).coalesce(files), table)
+            for name in size_by_name.keys() - set(small):
+                self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
+            self.ledger.rewrite(table.name, staged.directory)
+            return len(small)
 
     def _rows(self, staged: Staged) -> int:
         """Number of rows: of the files' ends where they are on this machine."""

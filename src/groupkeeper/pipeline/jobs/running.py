@@ -8,7 +8,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -23,14 +23,27 @@ __all__ = ["session"]
 
 
 @contextlib.contextmanager
-def session(name: str, *, master: str | None, remote: str | None, is_short: bool = False) -> Iterator[SparkSession]:
+def session(
+    name: str,
+    *,
+    master: str | None,
+    remote: str | None,
+    settings: Mapping[str, str] | None = None,
+    is_short: bool = False,
+) -> Iterator[SparkSession]:
     """Raises SourceError: when Spark does not start, and in place of what Spark raises. What Spark and Java say is kept
     only when something went wrong that they may know more about. Jobs that read by the source register it.
     """
     log = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
     with _interrupts_kept():
         spark = start_session(
-            f"groupkeeper {name}", master=master, remote=remote, is_short=is_short, log=log, has_source=False
+            f"groupkeeper {name}",
+            master=master,
+            remote=remote,
+            settings=settings,
+            is_short=is_short,
+            log=log,
+            has_source=False,
         )
     _silence()
     is_wanted = False
@@ -60,4 +73,5 @@ def _interrupts_kept() -> Iterator[None]:
 def _silence() -> None:
     """What Py4J and PySpark log of calls that fail; the errors are told in our words."""
     logging.getLogger().addHandler(logging.NullHandler())
-    PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True

@@ -131,6 +131,10 @@ def make_tables(output: Output, given: Given, run: Run) -> None:
     """Every step's table anew, side by side; one that fails keeps those that need it as they were."""
     run.watch.making(len(STEPS))
     for table in (COMMITS, GROUP_RECORDS):
+        try:
+            output.merge(table)
+        except (PySparkException, Py4JError) as error:
+            run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     made = Made(output)
     done: list[tuple[Table, Future[int]]] = []
