@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["SourceError", "cause_of", "first_line"]
+__all__ = ["SourceError", "cause_of", "first_line", "killed_for", "last_reason"]
 
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _CAUSED = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (\S.*)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:[\w$]+\.)+[\w$]*(?:Error|Exception): (?=\S)")
+_KILLED = re.compile(r"Application has been killed\. Reason: (\S.*)")
+_UNCAUGHT = re.compile(r'^Exception in thread "[^"]*" (\S.*)$', re.MULTILINE)
+_NO_VM = re.compile(r"^Error occurred during initialization of VM\n(\S.*)$", re.MULTILINE)
+_NOT_MADE = re.compile(r"^(\S.*)\nError: Could not create the Java Virtual Machine\.$", re.MULTILINE)
+_LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILINE)
 
 
 class SourceError(Exception):
@@ -34,8 +39,30 @@ def first_line(error: Exception) -> str:
     """What an error says, without what Java adds to it; of a worker's traceback, what it ends with. What it came of in
     Java (a full disk, say) follows.
     """
-    said, causes = _first_line(error), _CAUSED.findall(getattr(error, "_stackTrace", None) or str(error))
+    return _with_cause(_first_line(error), getattr(error, "_stackTrace", None) or str(error))
+
+
+def _with_cause(said: str, trace: str) -> str:
+    causes = _CAUSED.findall(trace)
     return said if not causes or causes[-1] in said else f"{said}: {causes[-1]}"
+
+
+def last_reason(log: str) -> str | None:
+    """Why a Java that ended by itself did, by what it wrote; None when that does not tell."""
+    uncaught = [found.start() for found in _UNCAUGHT.finditer(log)]
+    if uncaught:
+        own = log[uncaught[-1] :]
+        return _with_cause(_JAVA.sub("", _UNCAUGHT.findall(own)[0], count=1), own)
+    for pattern in (_NO_VM, _NOT_MADE, _LOGGED):
+        if found := pattern.findall(log):
+            return str(found[-1])
+    return None
+
+
+def killed_for(log: str) -> str | None:
+    """Why a cluster ended a session, by Spark's log. What Spark raises then is only that it has been stopped."""
+    found = _KILLED.findall(log)
+    return found[-1] if found else None
 
 
 def _first_line(error: Exception) -> str:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
+import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.errors import SourceError, first_line, killed_for, last_reason
 from groupkeeper.pipeline.java import find_java
 from groupkeeper.pipeline.shipping import package_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["start_session"]
+__all__ = ["fixed_settings", "merged_settings", "start_session"]
 
 _LOG_CONFIGURATION = """\
 rootLogger.level = warn
@@ -63,8 +65,14 @@ _SHORT_LOCAL = {
 }
 """Plans of few rows are run as they are: a quarter less again."""
 
+_APPENDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+"""What is given by these is said to Java after ours: of two values of an option it takes the last."""
+_OUR_COLLECTOR = "-XX:+UseSerialGC"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _CONNECT = "pip install 'pyspark[connect]'"
+_PATIENCE_S = 10
+"""For a master that is asked whether it is there. Spark itself takes a minute."""
 
 
 def start_session(
@@ -81,48 +89,128 @@ def start_session(
     for that); the one that runs already is taken when there is one.
 
     `master` is Spark's URL, None for all cores of this machine; `remote` that of a Spark Connect server, which takes
-    its place. `settings` win over ours. What Spark and Java say goes to the file `log`, None: one in the directory
-    for temporary files. `is_short`: there is little to do, so that a quick start is worth more than speed. To other
-    machines this package is sent; numpy, pyarrow and its other dependencies must be there. Raises SourceError when the
-    extra or a Java is missing, or Spark does not start.
+    its place. `settings` win over ours, but options for Java are added to them. What Spark and Java say goes to the
+    file `log`, None: one in the directory for temporary files. `is_short`: there is little to do, so that a quick start
+    is worth more than speed. To other machines this package is sent; numpy, pyarrow and its other dependencies must be
+    there. Raises SourceError when the extra or a Java is missing, when Spark does not start, or when the server cannot
+    change a setting.
     """
     try:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ImportError as error:
+        if remote is not None:
+            session = _connected(name, remote, settings or {})
+        else:
+            log = log or Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
+            session = _started(name, master or "local[*]", settings or {}, log, is_short)
+    except ModuleNotFoundError as error:
         raise SourceError(
             f"{error.name or 'pyspark'} is missing: pip install '.[spark]' in a checkout brings it"
         ) from None
-    from groupkeeper.pipeline.source import GroupkeeperSource
-
-    builder = SparkSession.builder.appName(name)
-    log = log or Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
-    if remote is not None:
-        for key, value in {**_ALWAYS, **(settings or {})}.items():
-            builder = builder.config(key, value)
-        try:
-            session = builder.remote(remote).getOrCreate()
-            session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
-        except ImportError as error:
-            raise SourceError(f"--remote needs Spark Connect's client ({_first_line(error)}): {_CONNECT}") from None
-        except PySparkException as error:
-            raise SourceError(f"{remote}: {_first_line(error)}") from error
-    else:
-        master = master or "local[*]"
-        for key, value in {**_settings(master, log, is_short), **(settings or {})}.items():
-            builder = builder.config(key, value)
-        _set_environment(master)
-        try:
-            with _noise_to(log):
-                session = builder.master(master).getOrCreate()
-        except (PySparkException, Py4JError) as error:
-            raise SourceError(f"Spark does not start ({_first_line(error)}): its log is {log}") from error
-        if not _is_local(master):
-            session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
     if has_source:
+        from groupkeeper.pipeline.source import GroupkeeperSource
+
         session.dataSource.register(GroupkeeperSource)
     return session
+
+
+def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in _ALWAYS.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.remote(remote).getOrCreate()
+        _set_at_server(session, remote, settings)
+        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+    except ImportError as error:
+        raise SourceError(f"--remote needs Spark Connect's client ({first_line(error)}): {_CONNECT}") from None
+    except PySparkException as error:
+        raise SourceError(f"{remote}: {first_line(error)}") from error
+    return session
+
+
+def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _look_for(master)
+    builder = SparkSession.builder.appName(name)
+    for key, value in merged_settings(_settings(master, log, is_short), settings).items():
+        builder = builder.config(key, value)
+    _set_environment(master)
+    before = log.stat().st_size if log.exists() else 0
+    try:
+        with _noise_to(log):
+            session = builder.master(master).getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
+        raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
+    if not _is_local(master):
+        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+    return session
+
+
+def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What is given wins; options for Java stand after ours."""
+    found = {**ours, **given}
+    for key in _APPENDED:
+        if key in ours and key in given:
+            # Java does not start with two of them.
+            kept = ours[key].replace(_OUR_COLLECTOR, "") if _COLLECTOR.search(given[key]) else ours[key]
+            found[key] = " ".join([*kept.split(), given[key]])
+    return found
+
+
+def fixed_settings(names: Iterable[str], is_modifiable: Callable[[str], bool]) -> list[str]:
+    """Those that a server has for good. What it does not know of SQL (catalogs, say) it takes all the same."""
+    return [name for name in names if not name.startswith("spark.sql.") and not is_modifiable(name)]
+
+
+def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, str]) -> None:
+    """The builder would only warn of what the server does not take."""
+    if fixed := fixed_settings(settings, session.conf.isModifiable):
+        session.stop()
+        raise SourceError(
+            f"{remote}: {', '.join(fixed)}: only where the server is started can this be set: leave it out"
+        )
+    for key, value in settings.items():
+        session.conf.set(key, value)
+
+
+def _look_for(master: str) -> None:
+    """Raises SourceError when nobody listens at the URL of a standalone master, nor at the others' that it names."""
+    if not master.startswith("spark://"):
+        return
+    said: dict[str, str] = {}
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdecimal():
+            return  # Spark says what is wrong with it
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
+        except (OSError, OverflowError) as error:
+            said[place] = getattr(error, "strerror", None) or str(error)
+        else:
+            return
+    reasons = "; ".join(f"{place}: {reason}" for place, reason in said.items())
+    raise SourceError(f"no Spark master is there ({reasons}): start it, or say by --master where it is")
+
+
+def _reason(error: Exception, log: str) -> str:
+    """Why Spark does not start: what Java says, or what it wrote before it ended."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    killed = killed_for(log)
+    if killed is not None:
+        return killed
+    try:
+        told = first_line(error)  # asks Java
+    except Py4JError as gone:
+        error, told = gone, "Java has ended"
+    has_ended = isinstance(error, Py4JNetworkError) or "JAVA_GATEWAY_EXITED" in told
+    return (last_reason(log) if has_ended else None) or told
 
 
 def _scratch() -> Path:
@@ -148,8 +236,8 @@ def _settings(master: str, log: Path, is_short: bool) -> dict[str, str]:
     return found | {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={configuration} -Dderby.system.home={scratch}"
-        + java_options,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={configuration} -Dderby.system.home={scratch} "
+        f"-XX:+DisplayVMOutputToStderr{java_options}",  # standard output is for what is asked for
     }
 
 
@@ -179,7 +267,3 @@ def _noise_to(log: Path) -> Iterator[None]:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
