@@ -106,3 +106,37 @@ def test_what_ctrl_c_leaves_is_gone_on_with(servers: str, tmp_path: Path) -> Non
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert len(set(places(tmp_path))) == len(places(tmp_path)) > 0
+
+
+def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
+    """Spark's own log of events tells what it runs with; Java's options are ours and the given."""
+    commit(servers, "settings", {(new_topic(servers), 0): 1})
+    (tmp_path / "events").mkdir()
+    given = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(tmp_path / "events"),
+        "spark.eventLog.compress": "false",
+        "spark.driver.memory": "900m",
+        "spark.driver.extraJavaOptions": "-Dmine=1 -XX:+UseParallelGC",
+    }
+    settings = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path / "tables"), *settings]
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    logs = [path for path in (tmp_path / "events").rglob("*") if path.is_file() and "appstatus" not in path.name]
+    events = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
+    (environment,) = [each for each in events if each["Event"] == "SparkListenerEnvironmentUpdate"]
+    assert environment["System Properties"]["mine"] == "1"
+    assert "log4j2.configurationFile" in environment["System Properties"]
+    assert environment["Spark Properties"]["spark.driver.memory"] == "900m"
+
+
+def test_why_spark_does_not_start_is_told_in_one_line(servers: str, tmp_path: Path) -> None:
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path)]
+    for more, reason in (
+        (["--master", "foo"], "the master foo: Master must either be yarn or start with spark, k8s, or local"),
+        (["--conf", "spark.driver.memory=999999g"], "the master local[*]: Could not reserve enough space for"),
+    ):
+        done = run(*words, *more)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"error: Spark does not start with {reason}" in done.stderr.splitlines()[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import threading
 from argparse import ArgumentTypeError, Namespace
@@ -41,6 +42,8 @@ __all__ = [
 _FAILED = 1
 _FEW = 500_000
 """So few records are read before Java's better compiler pays."""
+_SETTING = re.compile(r"spark\.[^\s=]+")
+_OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 
 
 def add_clusters(
@@ -88,6 +91,19 @@ def add_spark(parser: ArgumentParser) -> None:
     where = how.add_mutually_exclusive_group()
     where.add_argument("--master", metavar="URL", help="Spark's master; default: all cores of this machine")
     where.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
+    how.add_argument(
+        "--conf", action="append", metavar="KEY=VALUE", dest="settings", default=[], type=_setting,
+        help="a setting of Spark's, for example spark.driver.memory=4g; may be given several times",
+    )  # fmt: skip
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not _SETTING.fullmatch(key):
+        raise ArgumentTypeError(f"{text!r}: expected spark.NAME=VALUE, for example spark.driver.memory=4g")
+    if key in _OF_OPTIONS:
+        raise ArgumentTypeError(f"{key} is said by {_OF_OPTIONS[key]}")
+    return key, value
 
 
 def _named_servers(text: str) -> tuple[str, str]:
@@ -202,7 +218,8 @@ def do_job(
         screen.doing("starting Spark")
         is_short = has_end and sum(each.size for each in found.ranges) < _FEW
         session = import_job("running").session
-        with session(name, master=options.master, remote=options.remote, is_short=is_short) as spark:
+        settings = dict(options.settings)
+        with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)
             summary = work(screen, source, found, spark)
             screen.doing("")

@@ -1,0 +1,54 @@
+"""`--conf` of `groupkeeper pipeline`: how settings of Spark's are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupkeeper.cli.commands import ArgumentParser
+from groupkeeper.cli.main import main
+from groupkeeper.cli.pipeline import add_spark
+
+WRONG_USAGE = 2
+COMMANDS = {
+    "snapshot": [],
+    "follow": [],
+    "report": [],
+    "as-of": ["--time", "2026-01-01"],
+    "scan-time": ["--time", "2026-01-01", "--topic", "t"],
+}
+
+
+def test_settings_are_taken_as_spark_submit_takes_them() -> None:
+    parser = ArgumentParser()
+    add_spark(parser)
+    given = ["spark.executor.memory=4g", "spark.driver.extraJavaOptions=-Da=b -Dc=d", "spark.hadoop.fs.x="]
+    found = parser.parse_args([word for each in given for word in ("--conf", each)]).settings
+    assert dict(found) == {
+        "spark.executor.memory": "4g",
+        "spark.driver.extraJavaOptions": "-Da=b -Dc=d",
+        "spark.hadoop.fs.x": "",
+    }
+    assert parser.parse_args([]).settings == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("spark.executor.memory", "'spark.executor.memory': expected spark.NAME=VALUE"),
+        ("executor.memory=4g", "'executor.memory=4g': expected spark.NAME=VALUE"),
+        ("=4g", "'=4g': expected spark.NAME=VALUE"),
+        ("spark.=4g", "'spark.=4g': expected spark.NAME=VALUE"),
+        ("spark.a b=4g", "'spark.a b=4g': expected spark.NAME=VALUE"),
+        ("spark.master=local", "spark.master is said by --master"),
+        ("spark.remote=sc://h", "spark.remote is said by --remote"),
+    ],
+)
+def test_a_wrong_form_is_refused(command: str, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["pipeline", command, *COMMANDS[command], "--bootstrap-server", "h:1", "--output", "t", "--conf", text]
+    try:
+        status = main(words)
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    assert status == WRONG_USAGE
+    assert f"--conf: {said}" in capsys.readouterr().err
