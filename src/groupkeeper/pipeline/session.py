@@ -9,10 +9,11 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
 from groupkeeper.pipeline.errors import SourceError, first_line, killed_for, last_reason
 from groupkeeper.pipeline.java import find_java
@@ -71,8 +72,9 @@ _OUR_COLLECTOR = "-XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _CONNECT = "pip install 'pyspark[connect]'"
+_CONNECT_PORT = 15002
 _PATIENCE_S = 10
-"""For a master that is asked whether it is there. Spark itself takes a minute."""
+"""For a master or server that is asked whether it is there. Spark itself takes minutes to find out."""
 
 
 def start_session(
@@ -116,9 +118,11 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    _look_for_server(remote)
     builder = SparkSession.builder.appName(name)
     for key, value in _ALWAYS.items():
-        builder = builder.config(key, value)
+        if key.startswith("spark.sql."):  # the others are the server's
+            builder = builder.config(key, value)
     try:
         session = builder.remote(remote).getOrCreate()
         _set_at_server(session, remote, settings)
@@ -135,7 +139,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    _look_for(master)
+    _look_for_master(master)
     builder = SparkSession.builder.appName(name)
     for key, value in merged_settings(_settings(master, log, is_short), settings).items():
         builder = builder.config(key, value)
@@ -179,12 +183,23 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
         session.conf.set(key, value)
 
 
-def _look_for(master: str) -> None:
+def _look_for_master(master: str) -> None:
     """Raises SourceError when nobody listens at the URL of a standalone master, nor at the others' that it names."""
-    if not master.startswith("spark://"):
-        return
+    if master.startswith("spark://"):
+        _look_for("Spark master", "--master", master.removeprefix("spark://").split(","))
+
+
+def _look_for_server(remote: str) -> None:
+    """The same of a Spark Connect server, unless there are proxies by which its client may reach it."""
+    place = remote.removeprefix("sc://").partition("/")[0]
+    if place != remote and not getproxies().keys() - {"no"}:
+        has_port = re.search(r":\d+$", place) is not None
+        _look_for("Spark Connect server", "--remote", [place if has_port else f"{place}:{_CONNECT_PORT}"])
+
+
+def _look_for(what: str, option: str, places: Sequence[str]) -> None:
     said: dict[str, str] = {}
-    for place in master.removeprefix("spark://").split(","):
+    for place in places:
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal():
             return  # Spark says what is wrong with it
@@ -195,7 +210,7 @@ def _look_for(master: str) -> None:
         else:
             return
     reasons = "; ".join(f"{place}: {reason}" for place, reason in said.items())
-    raise SourceError(f"no Spark master is there ({reasons}): start it, or say by --master where it is")
+    raise SourceError(f"no {what} is there ({reasons}): start it, or say by {option} where it is")
 
 
 def _reason(error: Exception, log: str) -> str:

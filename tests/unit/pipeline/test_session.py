@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -52,6 +53,20 @@ def test_a_master_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"no Spark master is there (127.0.0.1:{free}: Connection refused; 127.0.0.1:{other}: Connection refused): "
         "start it, or say by --master where it is"
+    )
+
+
+@pytest.mark.parametrize("more", ["", "/;user_id=me"])
+def test_a_server_that_is_not_there_is_named_at_once(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SourceError) as caught:
+            start_session(remote=f"sc://{place}{more}")
+    assert str(caught.value) == (
+        f"no Spark Connect server is there ({place}: Connection refused): start it, or say by --remote where it is"
     )
 
 
