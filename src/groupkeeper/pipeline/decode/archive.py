@@ -51,7 +51,8 @@ def read_archive(location: str, part: ArchivePart, cluster: str | None) -> Itera
     with files.open_input_file(part.path) as opened:
         file = pq.ParquetFile(opened)
         names = [name for name in ("key", "value", *PLACE_COLUMNS) if name in file.schema_arrow.names]
-        for batch in file.iter_batches(_ROWS, row_groups=list(part.row_groups), columns=names):
+        groups = list(part.row_groups)
+        for batch in file.iter_batches(_ROWS, groups, names, use_threads=False):  # every core has a task already
             yield from decode_columns(batch, cluster)
 
 
