@@ -122,7 +122,7 @@ def measure(what: str, commits: int, work: Callable[[], object]) -> float:
 
 def measure_by_turns(commits: int, works: dict[str, Callable[[], object]]) -> None:
     """As `measure`, with more rounds, of works that are compared with the first of them: who else runs disturbs all of
-    them alike. How many times the first one's cost: best by best, and the median of the rounds.
+    them alike, and Java's compiler goes on for half a dozen rounds. How many times the first one's cost: best by best, and the median of the rounds.
     """
     costs: dict[str, list[float]] = {what: [] for what in works}
     for _ in range(1 + 3 * int(os.environ.get("PIPELINE_ROUNDS", "4"))):
@@ -156,7 +156,7 @@ def run(servers: str, commits: int) -> None:
     def outside() -> None:
         assert sum(batch.num_rows for batch in read_ranges(ranges, options)) == commits
 
-    alone = measure("fetch and decode, outside Spark", commits, outside)
+    measure("fetch and decode, outside Spark", commits, outside)
     never_ms = 2_000_000_000_000  # behind all records, so that every batch is looked at
     scanned = parse_options({"kafka.bootstrap.servers": servers, "cluster": "bench", "subscribe": "__consumer_offsets"})
     measure("scan for a time, outside Spark", commits, lambda: scan(ranges, scanned, never_ms))
@@ -167,10 +167,15 @@ def run(servers: str, commits: int) -> None:
     print(f"session started after {time.perf_counter() - began:.1f} s")
     source = spark.read.format("groupkeeper").options(**given)
     latest = current_offsets_of_decoded(source.option("latestOnly", "true").load())
-    inside = measure("Kafka to current_offsets, inside Spark", commits, latest.count)
-    print(f"  {inside / alone:.2f} times the CPU of outside (at most 2.5)")
     everything = spark.read.format("groupkeeper").options(**given).load()
-    measure("every record decoded, into Spark", commits, lambda: _drain(everything))
+    measure_by_turns(
+        commits,
+        {
+            "fetch and decode, outside Spark": outside,
+            "Kafka to current_offsets, inside Spark (at most 2.5 times)": latest.count,
+            "every record decoded, into Spark": lambda: _drain(everything),
+        },
+    )
     with tempfile.TemporaryDirectory() as directory:
         raw = spark.read.format("groupkeeper").options(**given | {"rows": "records", "subscribe": "__consumer_offsets"})
         raw.load().write.parquet(f"{directory}/archive")
