@@ -122,7 +122,8 @@ def measure(what: str, commits: int, work: Callable[[], object]) -> float:
 
 def measure_by_turns(commits: int, works: dict[str, Callable[[], object]]) -> None:
     """As `measure`, with more rounds, of works that are compared with the first of them: who else runs disturbs all of
-    them alike, and Java's compiler goes on for half a dozen rounds. How many times the first one's cost: best by best, and the median of the rounds.
+    them alike, and Java's compiler goes on for half a dozen rounds. How many times the first one's cost: best by best,
+    and the median of the rounds.
     """
     costs: dict[str, list[float]] = {what: [] for what in works}
     for _ in range(1 + 3 * int(os.environ.get("PIPELINE_ROUNDS", "4"))):
