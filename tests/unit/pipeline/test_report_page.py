@@ -183,8 +183,8 @@ def test_colours_only_when_asked_for() -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [words.amount(each) for each in (None, 0, 9_999, 12_345, 4_560_000, 7 * 10**9)] == [
-        "—", "0", "9,999", "12.3 k", "4.56 M", "7 G"
+    assert [words.amount(each) for each in (None, 0, 9_999, 12_345, 999_600, 4_560_000, 7 * 10**9)] == [
+        "—", "0", "9,999", "12.3 k", "1 M", "4.56 M", "7 G"
     ]  # fmt: skip
     assert [words.duration(each) for each in (None, 0, 500, 12_000, 185_000, 7_800_000, 350_000_000)] == [
         "—", "0 s", "under 1 s", "12 s", "3 min 5 s", "2 h 10 min", "4 d 1 h"

@@ -19,10 +19,13 @@ def amount(value: int | None) -> str:
     """In short: 950, 12.3 k, 4.56 M."""
     if value is None:
         return "—"
-    for limit, unit in ((10**12, " T"), (10**9, " G"), (10**6, " M"), (10**4, " k")):
-        if abs(value) >= limit:
-            return f"{value / (1000 if unit == ' k' else limit):.3g}{unit}" if abs(value) < 10**15 else f"{value:.2e}"
-    return f"{value:,}"
+    if abs(value) < 10_000:
+        return f"{value:,}"
+    rounded = float(f"{value:.3g}")  # before the unit is chosen: 999,600 is 1 M
+    if abs(rounded) >= 1e15:
+        return f"{rounded:.2e}"
+    size, unit = next(each for each in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(rounded) >= each[0])
+    return f"{rounded / size:.3g} {unit}"
 
 
 def duration(ms: int | None) -> str:
