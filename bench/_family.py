@@ -11,7 +11,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -69,6 +69,13 @@ def cost_of(words: Sequence[str], environment: dict[str, str]) -> Cost:
                 said.seek(0)
                 raise SystemExit(f"{' '.join(words)}: status {run.returncode}\n{said.read().decode(errors='replace')}")
         return Cost(wall_s, sum(cpu_s.values()), *most, *_heap(Path(directory)))
+
+
+def cpu_of(work: Callable[[], object]) -> float:
+    """CPU seconds of this process and its descendants while it ran."""
+    before = {pid: seen.cpu_s for pid, seen in _family(os.getpid())}
+    work()
+    return sum(seen.cpu_s - before.get(pid, 0) for pid, seen in _family(os.getpid()))
 
 
 def _heap(directory: Path) -> tuple[float, float]:

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
+from bench._family import cpu_of
 from groupkeeper.broker import Broker
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
@@ -59,57 +59,7 @@ def hash_of(group_id: str) -> int:
     return int(group_id[-5:]) % PARTITIONS
 
 
-class Usage(NamedTuple):
-    """CPU seconds, and resident memory in MB; pages that forked processes share count for each of them."""
-
-    cpu_s: float
-    memory_mb: float
-
-
-class Family(NamedTuple):
-    """This process and all its descendants that live: clock ticks of CPU, with those of the children that they waited
-    for and without, and resident pages.
-    """
-
-    ticks: dict[int, int]
-    own_ticks: dict[int, int]
-    pages: dict[int, int]
-
-
-def family_now() -> Family:
-    seen: dict[int, tuple[int, int, int, int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            own, of_children = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
-            seen[int(entry.name)] = (int(fields[1]), own + of_children, own, int(fields[21]))
-    family = {os.getpid()}
-    while more := {pid for pid, (parent, *_) in seen.items() if parent in family} - family:
-        family |= more
-    return Family(*({pid: seen[pid][column] for pid in family} for column in (1, 2, 3)))
-
-
-def usage() -> Usage:
-    """Of this process and all its descendants that live."""
-    now = family_now()
-    ticks, pages = sum(now.ticks.values()), sum(now.pages.values())
-    return Usage(ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
-
-
-def cpu_of(work: Callable[[], object]) -> float:
-    """CPU seconds of this process and its descendants while it ran. Spark ends Python workers after a minute of rest,
-    and nobody inherits their time: sums before and after would tell too little then.
-    """
-    before = family_now().own_ticks
-    work()
-    after = family_now().own_ticks
-    return sum(ticks - before.get(pid, 0) for pid, ticks in after.items()) / os.sysconf("SC_CLK_TCK")
-
-
-def measure(what: str, commits: int, work: Callable[[], object]) -> float:
+def measure(what: str, commits: int, work: Callable[[], object]) -> None:
     """CPU seconds of the best of some rounds, the first one not counted: it warms up."""
     best = float("inf")
     for round_number in range(1 + int(os.environ.get("PIPELINE_ROUNDS", "4"))):
@@ -117,7 +67,6 @@ def measure(what: str, commits: int, work: Callable[[], object]) -> float:
         if round_number:
             best = min(best, cost)
     print(f"{what}: {best:.2f} s CPU, {commits / best / 1e6:.2f} M records/s per core", flush=True)
-    return best
 
 
 def measure_by_turns(commits: int, works: dict[str, Callable[[], object]]) -> None:
