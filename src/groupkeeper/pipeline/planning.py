@@ -17,7 +17,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 
-__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "named", "pack", "plan", "plan_or_raise", "share"]
+__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "by_cluster", "named", "pack", "plan", "plan_or_raise", "share"]
 
 
 class Sized(Protocol):
@@ -238,6 +238,14 @@ def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
         limit = min(limit, most)
         slack = min(slack, most / limit)
     return _packed([piece for each in ranges for piece in _cut(each, limit, slack)], tasks, most)
+
+
+def by_cluster(ranges: Iterable[Range]) -> list[list[Range]]:
+    """The ranges of each cluster by themselves: a reader has connections to one."""
+    found: dict[int, list[Range]] = {}
+    for each in ranges:
+        found.setdefault(each.cluster, []).append(each)
+    return list(found.values())
 
 
 def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:

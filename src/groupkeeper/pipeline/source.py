@@ -17,7 +17,7 @@ from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.options import EARLIEST, LATEST, Options, Start, parse_options
-from groupkeeper.pipeline.planning import Range, pack, plan_or_raise
+from groupkeeper.pipeline.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -133,10 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def read_ranges(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:
     """The rows of one task as Arrow batches, cluster after cluster. Raises SourceError."""
-    by_cluster: dict[int, list[Range]] = {}
-    for each in ranges:
-        by_cluster.setdefault(each.cluster, []).append(each)
-    for own in by_cluster.values():
+    for own in by_cluster(ranges):
         for fetched in fetch(own, options):
             yield from _rows(fetched, options)
 

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from groupkeeper.pipeline.jobs.output import open_output
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
-from groupkeeper.pipeline.planning import Range, pack, plan_or_raise
+from groupkeeper.pipeline.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.scanning import scan
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import ddl_of
@@ -60,7 +60,7 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
     planned = spark.createDataFrame([(each.name, each.topic, each.partition, each.end) for each in ranges],
         "cluster string, topic string, partition int, end_offset bigint",
     )  # fmt: skip
-    tasks = [task for packed in pack(ranges, parsed) for task in _by_cluster(packed)]
+    tasks = [task for packed in pack(ranges, parsed) for task in by_cluster(packed)]
     scans = arrow_udf(_scanning(tasks, parsed, time_ms), ddl_of(_HITS))  # type: ignore[call-overload]
     # A row, and so a task of Spark's, for each of our tasks: nothing is shuffled to share them.
     numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
@@ -76,11 +76,6 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
         .withColumn("record_time", time_of(F.col("timestamp_ms")))
         .select(*SCAN_TIME.names)
     )
-
-
-def _by_cluster(ranges: list[Range]) -> list[list[Range]]:
-    numbers = dict.fromkeys(each.cluster for each in ranges)
-    return [[each for each in ranges if each.cluster == number] for number in numbers]
 
 
 def _scanning(tasks: Sequence[Sequence[Range]], options: Options, time_ms: int) -> Callable[[pa.Array], pa.Array]:
