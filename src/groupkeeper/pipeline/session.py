@@ -22,7 +22,7 @@ from groupkeeper.pipeline.shipping import package_archive
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["fixed_settings", "merged_settings", "start_session"]
+__all__ = ["fixed_settings", "log_path", "merged_settings", "start_session"]
 
 _LOG_CONFIGURATION = """\
 rootLogger.level = warn
@@ -105,8 +105,7 @@ def start_session(
         if remote is not None:
             session = _connected(name, remote, settings or {})
         else:
-            log = log or Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
-            session = _started(name, master or "local[*]", settings or {}, log, is_short)
+            session = _started(name, master or "local[*]", settings or {}, log or log_path(), is_short)
     except ModuleNotFoundError as error:
         raise SourceError(
             f"{error.name or 'pyspark'} is missing: pip install '.[spark]' in a checkout brings it"
@@ -116,6 +115,11 @@ def start_session(
 
         session.dataSource.register(GroupkeeperSource)
     return session
+
+
+def log_path() -> Path:
+    """Where Spark and Java write what they say in this process, unless another file is given."""
+    return Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
 
 
 def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSession:

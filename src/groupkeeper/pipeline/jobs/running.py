@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -17,7 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.session import start_session
+from groupkeeper.pipeline.session import log_path, start_session
 
 __all__ = ["session"]
 
@@ -34,7 +31,7 @@ def session(
     """Raises SourceError: when Spark does not start, and in place of what Spark raises. What Spark and Java say is kept
     only when something went wrong that they may know more about. Jobs that read by the source register it.
     """
-    log = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
+    log = log_path()
     with _interrupts_kept():
         spark = start_session(
             f"groupkeeper {name}",
