@@ -15,7 +15,7 @@ from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
 from groupkeeper.cli import kafka_consumer_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans import document, recording
 from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
@@ -222,7 +222,7 @@ async def test_waiting_ends_when_the_members_are_gone(servers: str, tmp_path: Pa
 
         def tell(active: Sequence[GroupIsActive], left_s: float) -> None:
             if not told:
-                tasks.create_task(admin.remove_members(group_id))
+                tasks.create_task(admin.remove_members(group_id, ALL))
             told.append(([str(one) for one in active], left_s))
 
         await wait_until_inactive(admin, plan, 30, tell)

@@ -15,7 +15,7 @@ from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.commit_times import commit_times
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.making import ALL_COMMITTED
@@ -209,7 +209,7 @@ def test_what_a_commit_does_not_keep_from_expiring(servers: str, tmp_path: Path)
     async def look() -> Any:
         await set_up(Stage("left", [], live=[left]), servers, tmp_path)
         async with Admin(servers) as admin:
-            await admin.remove_members("left")
+            await admin.remove_members("left", ALL)
             (await admin.alter_consumer_group_offsets("left", {ORDERS[0]: OffsetAndMetadata(4)})).all()
             criteria = Criteria(expiring_ms=8 * DAY_MS, retention_ms=7 * DAY_MS)
             made = await make_sweep(admin, ["left"], ALL_COMMITTED, criteria, time.time_ns() // 10**6)

@@ -23,6 +23,7 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
+    ALL,
     GroupState,
     GroupType,
     ListedOffset,
@@ -210,7 +211,7 @@ async def test_removing_all_members(own: Admin, broker: RunningBroker, topic: st
 
     await asyncio.to_thread(come_and_go)
     assert len((await own.describe_consumer_groups([name])).all()[name].members) == 1
-    assert (await own.remove_members(name)).all() == {MemberToRemove("gone"): None}
+    assert (await own.remove_members(name, ALL)).all() == {MemberToRemove("gone"): None}
     assert (await own.describe_consumer_groups([name])).all()[name].members == ()
 
 

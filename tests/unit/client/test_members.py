@@ -6,7 +6,7 @@ import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin, in_turn
 from tests.unit.client.test_describing import classic_group, described, described_classic
 
-from groupkeeper.client.admin.types import MemberToRemove
+from groupkeeper.client.admin.types import ALL, MemberToRemove
 from groupkeeper.client.errors import MissingResult, UnsupportedVersion
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, UnknownMemberId
 from groupkeeper.protocol.messages import describe_groups_response as classic
@@ -74,13 +74,13 @@ async def test_all_members() -> None:
         "LeaveGroup": leaving(),
     }
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
-        batch = await admin.remove_members("g")
+        batch = await admin.remove_members("g", ALL)
         assert batch.all() == {MemberToRemove("static"): None, MemberToRemove(None, "m2"): None}
-        assert (await admin.remove_members("empty")).all() == {}
+        assert (await admin.remove_members("empty", ALL)).all() == {}
         assert (await admin.remove_members("g", [])).all() == {}
         assert broker.count("LeaveGroup") == 1
         with pytest.raises(GroupIdNotFound):
-            await admin.remove_members("gone")
+            await admin.remove_members("gone", ALL)
 
 
 async def test_errors_of_the_whole_group() -> None:

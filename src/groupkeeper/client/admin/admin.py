@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
+from groupkeeper.client.admin.arguments import several, several_each
+from groupkeeper.client.admin.types import All
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security import security_of
 from groupkeeper.client.settings import Settings
@@ -52,7 +54,8 @@ class Admin:
     Entering connects to the first bootstrap server that answers. Every call takes ``timeout_ms``, the time for the
     whole call with all its retries (None: ``default_timeout_ms``). Calls raise ``ClientError`` (could not ask;
     ``CallTimedOut``, ``ConnectionFailed``, ``UnsupportedVersion`` …) or ``KafkaError`` (the broker refused) when
-    nothing can be answered at all; calls on many keys return a ``Batch`` that has each key's result or failure.
+    nothing can be answered at all; calls on many keys return a ``Batch`` that has each key's result or failure. One
+    thing where a collection is meant (``"billing"`` for ``["billing"]``) raises IllegalArgument.
     """
 
     def __init__(
@@ -108,6 +111,9 @@ class Admin:
         """
         from groupkeeper.client.admin import listing
 
+        several(states, "states"), several(types, "types")
+        if protocol_types is not None:
+            several(protocol_types, "protocol_types")
         return await listing.list_groups(self._cluster, states, types, protocol_types, timeout_ms)
 
     async def describe_classic_groups(
@@ -120,7 +126,7 @@ class Admin:
         from groupkeeper.client.admin import describing
 
         return await describing.describe_classic_groups(
-            self._cluster, group_ids, include_authorized_operations, timeout_ms
+            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
         )
 
     async def describe_consumer_groups(
@@ -134,7 +140,7 @@ class Admin:
         from groupkeeper.client.admin import describing
 
         return await describing.describe_consumer_groups(
-            self._cluster, group_ids, include_authorized_operations, timeout_ms
+            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
         )
 
     async def list_consumer_group_offsets(
@@ -154,7 +160,9 @@ class Admin:
         """
         from groupkeeper.client.admin import offsets
 
-        return await offsets.list_consumer_group_offsets(self._cluster, groups, require_stable, timeout_ms)
+        return await offsets.list_consumer_group_offsets(
+            self._cluster, several_each(groups, "partitions"), require_stable, timeout_ms
+        )
 
     async def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -163,7 +171,7 @@ class Admin:
         from groupkeeper.client.admin import offsets
 
         return await offsets.list_committed_offsets(
-            self._cluster, dict.fromkeys(group_ids), require_stable=False, timeout_ms=timeout_ms
+            self._cluster, dict.fromkeys(several(group_ids, "group_ids")), require_stable=False, timeout_ms=timeout_ms
         )
 
     async def list_offsets(
@@ -201,7 +209,9 @@ class Admin:
         """
         from groupkeeper.client.admin import offsets
 
-        return await offsets.delete_consumer_group_offsets(self._cluster, group_id, partitions, timeout_ms)
+        return await offsets.delete_consumer_group_offsets(
+            self._cluster, group_id, several(partitions, "partitions"), timeout_ms
+        )
 
     async def alter_offsets_of_groups(
         self,
@@ -231,6 +241,7 @@ class Admin:
         """
         from groupkeeper.client.admin import many_groups
 
+        several_each(partitions, "partitions")
         return await many_groups.delete_offsets_of_groups(self._cluster, partitions, tell, timeout_ms)
 
     async def record_timestamps(
@@ -243,7 +254,7 @@ class Admin:
         """
         from groupkeeper.client.admin import record_times
 
-        return await record_times.record_timestamps(self._cluster, positions, timeout_ms)
+        return await record_times.record_timestamps(self._cluster, several(positions, "positions"), timeout_ms)
 
     async def read_logs(
         self, ranges: Mapping[TopicPartition, tuple[int, int]], take: Take, *, timeout_ms: int | None = None
@@ -265,7 +276,7 @@ class Admin:
         """
         from groupkeeper.client.admin import broker_settings
 
-        return await broker_settings.broker_settings(self._cluster, names, timeout_ms)
+        return await broker_settings.broker_settings(self._cluster, several(names, "names"), timeout_ms)
 
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -273,23 +284,27 @@ class Admin:
         """Delete groups with their offsets (GD-05): NonEmptyGroup, GroupIdNotFound … per group."""
         from groupkeeper.client.admin import groups
 
-        return await groups.delete_groups(self._cluster, "deleteConsumerGroups", group_ids, timeout_ms)
+        return await groups.delete_groups(
+            self._cluster, "deleteConsumerGroups", several(group_ids, "group_ids"), timeout_ms
+        )
 
     async def remove_members(
         self,
         group_id: str,
-        members: Sequence[MemberToRemove] | None = None,
+        members: Iterable[MemberToRemove] | All,
         *,
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Make members leave their group (GC-31). None: all members, an empty sequence: none.
+        """Make members leave their group (GC-31): those that are named, or all of them, by ``ALL``.
 
         ``reason`` is told to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
         """
         from groupkeeper.client.admin import groups
 
+        if not isinstance(members, All):
+            several(members, "members")
         return await groups.remove_members(self._cluster, group_id, members, reason, timeout_ms)
 
     async def describe_streams_groups(
@@ -303,7 +318,7 @@ class Admin:
         from groupkeeper.client.admin import streams_groups
 
         return await streams_groups.describe_streams_groups(
-            self._cluster, group_ids, include_authorized_operations, timeout_ms
+            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
         )
 
     async def describe_share_groups(
@@ -317,7 +332,7 @@ class Admin:
         from groupkeeper.client.admin import share_groups
 
         return await share_groups.describe_share_groups(
-            self._cluster, group_ids, include_authorized_operations, timeout_ms
+            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
         )
 
     async def list_share_group_offsets(
@@ -331,7 +346,9 @@ class Admin:
         """
         from groupkeeper.client.admin import share_groups
 
-        return await share_groups.list_share_group_offsets(self._cluster, groups, timeout_ms)
+        return await share_groups.list_share_group_offsets(
+            self._cluster, several_each(groups, "partitions"), timeout_ms
+        )
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
@@ -355,7 +372,9 @@ class Admin:
         """
         from groupkeeper.client.admin import share_groups
 
-        return await share_groups.delete_share_group_offsets(self._cluster, group_id, topics, timeout_ms)
+        return await share_groups.delete_share_group_offsets(
+            self._cluster, group_id, several(topics, "topics"), timeout_ms
+        )
 
     async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
         """Delete share groups with their offsets (GS-19): NonEmptyGroup, GroupIdNotFound … per group.
@@ -364,13 +383,15 @@ class Admin:
         """
         from groupkeeper.client.admin import groups
 
-        return await groups.delete_groups(self._cluster, "deleteShareGroups", group_ids, timeout_ms)
+        return await groups.delete_groups(
+            self._cluster, "deleteShareGroups", several(group_ids, "group_ids"), timeout_ms
+        )
 
     async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
         """The coordinator of each group, looked up afresh (GD-06)."""
         from groupkeeper.client.admin import coordinators
 
-        return await coordinators.find_coordinators(self._cluster, group_ids, timeout_ms)
+        return await coordinators.find_coordinators(self._cluster, several(group_ids, "group_ids"), timeout_ms)
 
     async def describe_topics(
         self,
@@ -385,6 +406,8 @@ class Admin:
         """
         from groupkeeper.client.admin import topics
 
+        if names is not None:
+            several(names, "names")
         return await topics.describe_topics(self._cluster, names, include_authorized_operations, timeout_ms)
 
     async def list_topics(self, *, include_internal: bool = False, timeout_ms: int | None = None) -> list[TopicListing]:
@@ -399,13 +422,13 @@ class Admin:
         """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message."""
         from groupkeeper.client.admin import topics as topics_
 
-        return await topics_.create_topics(self._cluster, topics, validate_only, timeout_ms)
+        return await topics_.create_topics(self._cluster, several(topics, "topics"), validate_only, timeout_ms)
 
     async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
         """Delete topics: UnknownTopicOrPartition, TopicDeletionDisabled … per topic."""
         from groupkeeper.client.admin import topics
 
-        return await topics.delete_topics(self._cluster, names, timeout_ms)
+        return await topics.delete_topics(self._cluster, several(names, "names"), timeout_ms)
 
     async def describe_cluster(
         self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from groupkeeper.client.admin.coordinators import of_one_group, routed
-from groupkeeper.client.admin.types import Batch, Failure, MemberToRemove
+from groupkeeper.client.admin.types import All, Batch, Failure, MemberToRemove
 from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion
@@ -43,13 +43,13 @@ async def delete_groups(
 async def remove_members(
     cluster: Cluster,
     group_id: str,
-    members: Sequence[MemberToRemove] | None,
+    members: Iterable[MemberToRemove] | All,
     reason: str | None,
     timeout_ms: int | None,
 ) -> Batch[MemberToRemove, None]:
     """Admin.remove_members."""
     deadline = cluster.deadline("removeMembersFromConsumerGroup", timeout_ms)
-    if members is None:
+    if isinstance(members, All):
         members = await _all_members(cluster, group_id, deadline)
     wanted = list(dict.fromkeys(members))
     if not wanted:

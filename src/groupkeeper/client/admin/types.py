@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from groupkeeper.client.batch import Batch as Batch
@@ -364,6 +364,15 @@ class MemberToRemove(NamedTuple):
 
     instance_id: str | None = None
     member_id: str = ""
+
+
+class All(Enum):
+    """Stands for all there are, where leaving something out must not mean that."""
+
+    ALL = "ALL"
+
+
+ALL = All.ALL
 
 
 class PartitionDescription(NamedTuple):

@@ -1,0 +1,57 @@
+"""One thing where a collection is meant is refused before a broker is asked: a text would be taken letter by letter."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import GroupState, MemberToRemove, NewTopic, Position, TopicPartition
+from groupkeeper.client.errors import IllegalArgument
+
+PLACE = TopicPartition("orders", 0)
+
+CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
+    "delete groups": lambda admin: admin.delete_consumer_groups("billing"),
+    "delete share groups": lambda admin: admin.delete_share_groups("billing"),
+    "delete topics": lambda admin: admin.delete_topics("orders"),
+    "delete offsets": lambda admin: admin.delete_consumer_group_offsets("billing", PLACE),
+    "delete offsets of groups": lambda admin: admin.delete_offsets_of_groups({"billing": PLACE}),
+    "delete share offsets": lambda admin: admin.delete_share_group_offsets("billing", "orders"),
+    "states": lambda admin: admin.list_groups(states="Stable"),
+    "one state": lambda admin: admin.list_groups(states=GroupState.STABLE),
+    "types": lambda admin: admin.list_groups(types="Classic"),
+    "protocol types": lambda admin: admin.list_groups(protocol_types="consumer"),
+    "describe": lambda admin: admin.describe_consumer_groups("billing"),
+    "describe classic": lambda admin: admin.describe_classic_groups("billing"),
+    "describe share": lambda admin: admin.describe_share_groups("billing"),
+    "describe streams": lambda admin: admin.describe_streams_groups("billing"),
+    "offsets": lambda admin: admin.list_consumer_group_offsets({"billing": PLACE}),
+    "share offsets": lambda admin: admin.list_share_group_offsets({"billing": "orders"}),
+    "committed": lambda admin: admin.list_committed_offsets("billing"),
+    "coordinators": lambda admin: admin.find_coordinators("billing"),
+    "topics": lambda admin: admin.describe_topics("orders"),
+    "create topics": lambda admin: admin.create_topics(NewTopic("orders", 1, 1)),
+    "times": lambda admin: admin.record_timestamps(Position("orders", 0, 5)),
+    "settings": lambda admin: admin.broker_settings("log.dirs"),
+    "one member": lambda admin: admin.remove_members("billing", MemberToRemove("static")),
+    "a member's id": lambda admin: admin.remove_members("billing", "static"),
+    "members left out": lambda admin: admin.remove_members("billing", None),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_one_thing_is_no_collection(call: Callable[[Any], Awaitable[object]]) -> None:
+    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
+    with pytest.raises(IllegalArgument, match="must be a collection"):
+        await call(admin)
+    await admin.close()
+
+
+async def test_removing_all_members_must_be_said() -> None:
+    admin: Any = Admin("127.0.0.1:1")
+    with pytest.raises(TypeError):
+        await admin.remove_members("billing")
+    await admin.close()
