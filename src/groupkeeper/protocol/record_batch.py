@@ -27,6 +27,7 @@ __all__ = [
     "Record",
     "check_crc",
     "end_transaction_record",
+    "has_whole_batch",
     "iter_headers",
     "read_end_transaction",
     "read_header",
@@ -83,6 +84,11 @@ def iter_headers(buf: bytes, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         header = read_header(buf, pos)
         yield pos, header
         pos += header.size_in_bytes
+
+
+def has_whole_batch(buf: bytes) -> bool:
+    """Whether the first batch is there to its end, and not cut off."""
+    return len(buf) > _MAGIC_AT and len(buf) >= 12 + int.from_bytes(buf[8:12], "big", signed=True)
 
 
 def check_crc(buf: bytes, pos: int, header: BatchHeader) -> None:

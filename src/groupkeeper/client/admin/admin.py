@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.arguments import several, several_each
 from groupkeeper.client.admin.types import All
+from groupkeeper.client.batch import Batch
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security import security_of
 from groupkeeper.client.settings import Settings
@@ -16,12 +17,12 @@ from groupkeeper.client.settings import Settings
 if TYPE_CHECKING:
     from groupkeeper.client.admin.log_reading import Take
     from groupkeeper.client.admin.types import (
-        Batch,
         ClassicGroupDescription,
         ClusterDescription,
         CommittedOffsets,
         ConsumerGroupDescription,
         CreatedTopic,
+        FirstRecord,
         GroupListings,
         GroupState,
         GroupType,
@@ -244,17 +245,30 @@ class Admin:
         several_each(partitions, "partitions")
         return await many_groups.delete_offsets_of_groups(self._cluster, partitions, tell, timeout_ms)
 
-    async def record_timestamps(
+    async def first_records(
         self, positions: Iterable[Position], *, timeout_ms: int | None = None
-    ) -> Batch[Position, int | None]:
-        """Timestamps in ms of the first records at or after offsets, read from the partitions' leaders (Fetch).
+    ) -> Batch[Position, FirstRecord | None]:
+        """The first records at or after offsets, read from the partitions' leaders (Fetch).
 
-        None: there is no such record. A record without a timestamp has −1. Fails per position: OffsetOutOfRange,
-        TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition, LeaderNotAvailable …
+        None: the log was read to its end, and there is no such record, though there may be markers of transactions.
+        Records of open and of aborted transactions count, as they do in a lookup by time (ListOffsets). Fails per
+        position: OffsetOutOfRange, TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition,
+        LeaderNotAvailable … ``timeout_ms`` is for each request: many positions in large batches take many.
         """
         from groupkeeper.client.admin import record_times
 
-        return await record_times.record_timestamps(self._cluster, several(positions, "positions"), timeout_ms)
+        return await record_times.first_records(self._cluster, several(positions, "positions"), timeout_ms)
+
+    async def record_timestamps(
+        self, positions: Iterable[Position], *, timeout_ms: int | None = None
+    ) -> Batch[Position, int | None]:
+        """Timestamps in ms of the records that ``first_records`` finds, with its failures.
+
+        None: there is no such record. A record without a timestamp has −1.
+        """
+        found = await self.first_records(positions, timeout_ms=timeout_ms)
+        times = {position: None if record is None else record.timestamp for position, record in found.done.items()}
+        return Batch(times, found.failed)
 
     async def read_logs(
         self, ranges: Mapping[TopicPartition, tuple[int, int]], take: Take, *, timeout_ms: int | None = None
@@ -262,7 +276,7 @@ class Admin:
         """Read partitions from the first offset of a range up to the second, which isn't read any more (Fetch).
 
         ``take`` is called with each piece: whole batches, the last one perhaps cut off, and batches beyond the range
-        or before it. Aborted transactions and markers are among them. It tells the offset behind the last whole batch.
+        or before it. Aborted transactions and markers are among them. It tells the offset after the last whole batch.
         Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
         from groupkeeper.client.admin import log_reading

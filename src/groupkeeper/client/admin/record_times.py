@@ -1,43 +1,33 @@
-"""Timestamps of records at given offsets: the first batch from there on is read from the partition's leader."""
+"""The first records at given offsets: batches from there on are read from the partition's leader."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 
+from groupkeeper.client.admin.log_fetching import LogFetch, Read
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
-from groupkeeper.client.admin.types import Batch, Failure, Position, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import UnexpectedAnswer
+from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedAnswer
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.routing import Located, Routed
 from groupkeeper.client.timing import Deadline
-from groupkeeper.protocol.errors import error_for
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol.errors import OffsetOutOfRange
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 
-_LAST_VERSION_WITH_NAMES = 12
-_CONSUMER_REPLICA_ID = -1
 _BYTES_PER_PARTITION = 16 * 1024
-"""Holds a batch of most producers; the answer always has one whole batch, so a larger one is asked for by itself."""
+"""Holds a batch of most producers; a partition whose batches are larger is asked again with room for more."""
 
-_MOST_WHOLE_BATCHES = 100
-"""Of those, which may be a megabyte each, so many are read for each chunk of positions; the others stay unknown."""
+_POSITIONS_PER_CHUNK = 500
 
-_POSITIONS_PER_REQUEST = 500
-
-Answer = int | None | Failure
+Answer = FirstRecord | None | Failure
 
 
-class _Incomplete(UnexpectedAnswer):
-    """The answer holds the beginning of a batch only."""
-
-
-async def record_timestamps(
+async def first_records(
     cluster: Cluster, positions: Iterable[Position], timeout_ms: int | None
-) -> Batch[Position, int | None]:
-    """Admin.record_timestamps."""
-    deadline = cluster.deadline("fetch", timeout_ms)
+) -> Batch[Position, FirstRecord | None]:
+    """Admin.first_records."""
 
     async def locate(keys: list[Position], is_again: bool, deadline: Deadline) -> Located[Position]:
         by_place: dict[TopicPartition, list[Position]] = {}
@@ -53,73 +43,100 @@ async def record_timestamps(
             located.retry.update(dict.fromkeys(by_place[place], failure))
         return located
 
-    call: Routed[Position, int | None] = Routed(
-        cluster, deadline, locate, _ask, chunk=_POSITIONS_PER_REQUEST, retries=LEADER_RETRIES, gives_up=gives_up
-    )
-    return await call.run(list(positions))
+    async def ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Answer]:
+        fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION)
+        return await _Search(keys).run(fetch)
 
-
-async def _ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Answer]:
-    """A request can ask for one offset of each partition: as many requests as a partition has positions here."""
-    results: dict[Position, Answer] = {}
-    whole_batches = _MOST_WHOLE_BATCHES
-    left = keys
+    wanted = list(dict.fromkeys(positions))
+    found: Batch[Position, FirstRecord | None] = Batch()
+    left = wanted
     while left:
-        round_by_place: dict[TopicPartition, Position] = {}
-        later: list[Position] = []
-        for key in left:
-            place = TopicPartition(key.topic, key.partition)
-            if round_by_place.setdefault(place, key) is not key:
-                later.append(key)
-        found = await _fetch(peer, list(round_by_place.values()), deadline)
-        for key, answer in found.items():
-            if isinstance(answer, _Incomplete) and whole_batches:
-                whole_batches -= 1
-                results |= await _fetch(peer, [key], deadline)
-            else:
-                results[key] = answer
-        left = later
-    return results
-
-
-async def _fetch(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Answer]:
-    topics: dict[str, list[FetchPartition]] = {}
-    for key in keys:
-        wanted = FetchPartition(key.partition, fetch_offset=key.offset, partition_max_bytes=_BYTES_PER_PARTITION)
-        topics.setdefault(key.topic, []).append(wanted)
-    request = FetchRequest(
-        replica_id=_CONSUMER_REPLICA_ID, topics=[FetchTopic(topic, partitions=some) for topic, some in topics.items()]
+        call: Routed[Position, FirstRecord | None] = Routed(
+            cluster, cluster.deadline("fetch", timeout_ms), locate, ask,
+            chunk=_POSITIONS_PER_CHUNK, retries=LEADER_RETRIES, gives_up=gives_up,
+        )  # fmt: skip
+        read = await call.run(left)
+        found.done.update(read.done)
+        # The timeout is for each request: the lookup of a leader that moved late in a long call has its own, too.
+        left = [key for key, why in read.failed.items() if read.done and isinstance(why, CallTimedOut)]
+        again = set(left)
+        found.failed.update((key, why) for key, why in read.failed.items() if key not in again)
+    return Batch(
+        {key: found.done[key] for key in wanted if key in found.done},
+        {key: found.failed[key] for key in wanted if key in found.failed},
     )
-    answer = await peer.ask(
-        FetchRequest, FetchResponse, lambda version: request, deadline, max_version=_LAST_VERSION_WITH_NAMES
-    )
-    key_by_place = {TopicPartition(key.topic, key.partition): key for key in keys}
-    found: dict[Position, Answer] = {}
-    if answer.error_code:
-        found.update(dict.fromkeys(keys, error_for(answer.error_code)))
-    for topic in answer.responses:
-        for partition in topic.partitions:
-            key = key_by_place[TopicPartition(topic.topic, partition.partition_index)]
-            if partition.error_code:
-                found[key] = error_for(partition.error_code)
-            else:
-                found[key] = _timestamp(partition.records or b"", key.offset)
-    return found
 
 
-def _timestamp(records: bytes, offset: int) -> Answer:
-    """Of the first record from the offset on: ms, None without one, or why it cannot be read."""
-    try:
-        at = 0
-        for pos, header in iter_headers(records):
-            at = pos + header.size_in_bytes
-            if header.is_control:  # a marker: no consumer sees it
-                continue
-            for record in read_records(records, pos):
-                if record.offset >= offset:
-                    return record.timestamp
-        if at < len(records):
-            return _Incomplete("the answer ends within a batch")
-    except CorruptRecord as error:
-        return UnexpectedAnswer(f"a record batch cannot be read: {error}")
-    return None
+class _Search:
+    """The positions of one request's chunk that have no answer yet, by partition, and how far each was read."""
+
+    def __init__(self, keys: Iterable[Position]) -> None:
+        self._left: dict[TopicPartition, deque[Position]] = {}
+        for key in sorted(keys):
+            self._left.setdefault(TopicPartition(key.topic, key.partition), deque()).append(key)
+        self._read_to: dict[TopicPartition, int] = {}
+        self._answers: dict[Position, Answer] = {}
+
+    async def run(self, fetch: LogFetch) -> dict[Position, Answer]:
+        """An answer for each position; what was found stands when the broker can no longer be asked."""
+        while self._left:
+            try:
+                read = await fetch.round({place: self._next(place) for place in self._left})
+            except (ConnectionFailed, CallTimedOut) as error:
+                if not self._answers:
+                    raise
+                for place in self._left:
+                    self._fail(place, error)
+                return self._answers
+            for place, found in read.items():
+                self._take(place, found)
+            self._left = {place: left for place, left in self._left.items() if left}
+        return self._answers
+
+    def _next(self, place: TopicPartition) -> int:
+        """Where to read on: what lies before it has no record for any of the positions."""
+        offset = self._left[place][0].offset
+        return max(offset, self._read_to.get(place, offset))
+
+    def _take(self, place: TopicPartition, read: Read) -> None:
+        left = self._left[place]
+        if isinstance(read, bytes):
+            self._match(place, read)
+        elif isinstance(read, int):
+            while left and left[0].offset <= read:
+                self._answers[left.popleft()] = None
+        elif isinstance(read, OffsetOutOfRange):
+            self._answers[left.popleft()] = read
+        else:
+            self._fail(place, read)
+
+    def _fail(self, place: TopicPartition, why: Failure) -> None:
+        left = self._left[place]
+        while left:
+            self._answers[left.popleft()] = why
+
+    def _match(self, place: TopicPartition, batches: bytes) -> None:
+        """Answer the positions that these batches decide."""
+        left = self._left[place]
+        begin = end = self._next(place)
+        try:
+            for pos, header in iter_headers(batches):
+                if not left:
+                    return
+                end = max(end, header.next_offset)
+                if header.is_control or header.last_offset < left[0].offset:  # a marker: no consumer sees it
+                    continue
+                for record in read_records(batches, pos, header=header):
+                    while left and left[0].offset <= record.offset:
+                        self._answers[left.popleft()] = FirstRecord(
+                            record.offset, record.timestamp, header.has_log_append_time
+                        )
+        except CorruptRecord as error:
+            why = UnexpectedAnswer(f"a record batch cannot be read: {error}")
+            while left and left[0].offset < end:
+                self._answers[left.popleft()] = why
+            if end == begin:
+                self._fail(place, why)
+        if end == begin:
+            self._fail(place, UnexpectedAnswer(f"the batches of the answer are before offset {begin}"))
+        self._read_to[place] = end

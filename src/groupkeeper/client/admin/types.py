@@ -359,6 +359,16 @@ class Position(NamedTuple):
     offset: int
 
 
+class FirstRecord(NamedTuple):
+    """The first record at or after an offset. ``timestamp`` in ms, −1: it has none. ``is_append_time``: it is the
+    broker's, of when the record was appended (LogAppendTime), and not the producer's.
+    """
+
+    offset: int
+    timestamp: int
+    is_append_time: bool = False
+
+
 class MemberToRemove(NamedTuple):
     """Whom remove_members removes: a static member by ``instance_id``, or a dynamic one by ``member_id``."""
 

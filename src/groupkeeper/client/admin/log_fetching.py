@@ -1,0 +1,120 @@
+"""Read partitions of one broker from offsets on (Fetch), in answers that have room for some of them only.
+
+A broker leaves a partition empty whose next batch exceeds what is left of the limits; only the first partition with
+records gets one whole batch whatever its size. Empty bytes alone therefore say nothing about what the log holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.client.errors import UnexpectedAnswer
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.timing import Backoff, Deadline
+from groupkeeper.protocol.errors import OffsetNotAvailable, error_for
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.record_batch import has_whole_batch
+
+_LAST_VERSION_WITH_NAMES = 12
+_CONSUMER_REPLICA_ID = -1
+_BYTES_PER_REQUEST = 8 * 1024 * 1024
+"""What the partitions of a request may fill; a larger batch still comes, alone."""
+
+_GROWTH = 4
+EMPTY_ANSWERS = 8
+"""After so many answers without any record there are none from the offset on, although the log's end is further: all
+were removed by compaction. One answer is no proof.
+"""
+
+_FIRST_PAUSE_MS = 20
+_LONGEST_PAUSE_MS = 200
+
+Read = bytes | int | Failure
+"""Whole batches, the last one perhaps cut off; the end of the log where there is no record up to there; or why not."""
+
+
+class LogFetch:
+    """Fetches from one broker that belong together: what a partition needs room for is remembered."""
+
+    def __init__(self, peer: Peer, new_deadline: Callable[[], Deadline], bytes_per_partition: int) -> None:
+        """``new_deadline`` starts the time that the next result may take."""
+        self._peer = peer
+        self._new_deadline = new_deadline
+        self._deadline = new_deadline()
+        self._bytes_per_partition = bytes_per_partition
+        self._limits: dict[TopicPartition, int] = {}
+        self._empty_answers: dict[TopicPartition, int] = {}
+        self._backoff = Backoff(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
+
+    async def round(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Read]:
+        """What one request brings, for those partitions that it has room for; the first ones go first.
+
+        A partition that is not in the result is to be asked again. Raises what keeps the broker from being asked.
+        """
+        asked = self._with_room(offsets)
+        answer = await self._peer.ask(
+            FetchRequest, FetchResponse, lambda version: _request(asked, offsets), self._deadline,
+            max_version=_LAST_VERSION_WITH_NAMES,
+        )  # fmt: skip
+        if answer.error_code:
+            return dict.fromkeys(asked, error_for(answer.error_code))
+        answers = {
+            TopicPartition(topic.topic, each.partition_index): each
+            for topic in answer.responses
+            for each in topic.partitions
+        }
+        has_records = any(each.records for each in answers.values())
+        found: dict[TopicPartition, Read] = {}
+        for place in asked:
+            read = self._read(place, offsets[place], answers[place], has_records) if place in answers else None
+            if read is not None:
+                found[place] = read
+        if found:
+            self._deadline = self._new_deadline()
+            self._backoff = Backoff(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
+        else:
+            await self._backoff.pause(self._deadline, UnexpectedAnswer("the broker's answers hold no records"))
+        return found
+
+    def _with_room(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The first partitions whose limits together are within a request's."""
+        asked: dict[TopicPartition, int] = {}
+        left = _BYTES_PER_REQUEST
+        for place in offsets:
+            limit = self._limits.get(place, self._bytes_per_partition)
+            if asked and limit > left:
+                break
+            asked[place] = limit
+            left -= limit
+        return asked
+
+    def _read(self, place: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
+        """What an answer says of a partition, None: nothing for sure."""
+        if answer.error_code:
+            return error_for(answer.error_code)
+        if answer.records and has_whole_batch(answer.records):
+            self._empty_answers.pop(place, None)
+            return answer.records
+        if not answer.records and offset == answer.high_watermark:
+            return offset
+        if not has_records:
+            self._empty_answers[place] = self._empty_answers.get(place, 0) + 1
+            if self._empty_answers[place] >= EMPTY_ANSWERS:
+                return answer.high_watermark if offset < answer.high_watermark else OffsetNotAvailable()
+        limit = self._limits.get(place, self._bytes_per_partition)
+        self._limits[place] = max(limit, min(limit * _GROWTH, _BYTES_PER_REQUEST))
+        return None
+
+
+def _request(limits: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]) -> FetchRequest:
+    topics: dict[str, list[FetchPartition]] = {}
+    for place, limit in limits.items():
+        wanted = FetchPartition(place.partition, fetch_offset=offsets[place], partition_max_bytes=limit)
+        topics.setdefault(place.topic, []).append(wanted)
+    return FetchRequest(
+        replica_id=_CONSUMER_REPLICA_ID,
+        max_bytes=_BYTES_PER_REQUEST,
+        topics=[FetchTopic(topic, partitions=some) for topic, some in topics.items()],
+    )
