@@ -98,6 +98,23 @@ def test_a_change_is_journalled_and_undone(
     assert starts(servers) == now
 
 
+@pytest.mark.parametrize(
+    "words", ["--reset-offsets --topic orders --to-earliest --execute", "--delete-offsets --topic orders", "--delete"]
+)
+def test_a_cluster_that_does_not_tell_its_id_in_time_is_journalled_without(
+    tmp_path: Path, journal: Journal, words: str
+) -> None:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        servers = broker.bootstrap_servers
+        asyncio.run(set_up(STAGE, servers, tmp_path))
+        with broker.faults.drop("DescribeCluster", executes=False):
+            command = ["--bootstrap-server", servers, "--timeout", "1000", "--group", "idle", *words.split()]
+            assert kafka_share_groups.main(command) == 0
+        assert starts(servers) in ({}, dict.fromkeys(ORDERS, 0))
+    (summary,), _ = journal.summaries()
+    assert (summary.head.cluster_id, summary.result) == (None, Result.APPLIED)
+
+
 def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--bootstrap-server", servers, "--group", "idle", "--reset-offsets", "--topic", "orders"]
     assert kafka_share_groups.main([*words, "--to-latest", "--execute"]) == 0

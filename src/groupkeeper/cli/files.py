@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,8 +13,11 @@ class Unsaved(Exception):
     """A file could not be written. The text names it and the reason."""
 
 
-def save(path: str, texts: Iterable[str]) -> None:
-    """Write the texts over whatever was in a file; what stands there is replaced in one step. Raises Unsaved."""
+def save(path: str, texts: Iterable[str], *, is_private: bool = False) -> None:
+    """Write the texts over whatever was in a file; what stands there is replaced in one step. Raises Unsaved.
+
+    ``is_private``: a new file is for its owner only; one that is there keeps its permissions.
+    """
     target = Path(path)
     try:
         if target.exists() and not target.is_file():  # a pipe, or /dev/stdout
@@ -21,9 +25,9 @@ def save(path: str, texts: Iterable[str]) -> None:
                 stream.writelines(texts)
             return
         target = target.resolve()  # the file that a link stands for
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        beside = _beside(target)
         try:
-            with beside.open("x", encoding="utf-8") as stream:
+            with open(beside, "x", encoding="utf-8", opener=_private if is_private else None) as stream:
                 stream.writelines(texts)
             if target.exists():
                 beside.chmod(target.stat().st_mode & 0o777)
@@ -34,3 +38,26 @@ def save(path: str, texts: Iterable[str]) -> None:
             raise
     except OSError as problem:
         raise Unsaved(f"cannot write {path}: {problem.strerror}") from None
+
+
+def check_writable(path: str) -> None:
+    """Raise Unsaved where ``save`` would for what can be known before; nothing is left behind."""
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.exists() and not target.is_file():
+            return
+        beside = _beside(target.resolve())
+        beside.open("x").close()
+        beside.unlink()
+    except OSError as problem:
+        raise Unsaved(f"cannot write {path}: {problem.strerror}") from None
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

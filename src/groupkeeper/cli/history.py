@@ -85,9 +85,18 @@ def _one(options: Namespace, recorded: Recorded) -> int:
     remarks = [f"{head.id}: {recorded.result}, by {head.user} on {head.host}: {shlex.join(head.command)}"]
     if recorded.result is Result.UNFINISHED:
         remarks.append(UNFINISHED.format(id=head.id))
+    remarks += _lacking(recorded)
     groups = ((key, pairs) for key, pairs in recorded.groups.items() if options.group in (None, key))
     rows = list(recorded_rows(groups, recorded.lost))
     return print_report(options, RECORDED, Page(rows, (), remarks))
+
+
+def _lacking(recorded: Recorded) -> list[str]:
+    """What is to be said of a change of which not all can be read."""
+    if not recorded.broken:
+        return []
+    lines = counted(recorded.broken, "line")
+    return [f"{recorded.head.id}: {lines} of the journal about it cannot be read: a part of it may be missing here"]
 
 
 def _add_undo(command: ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from groupkeeper import __version__
 from groupkeeper.cli import values
 from groupkeeper.cli.drop_in import refuse_usage, run_tool
-from groupkeeper.cli.files import Unsaved, save
+from groupkeeper.cli.files import Unsaved, check_writable, save
 from groupkeeper.cli.groups_text import known, row, widest
 from groupkeeper.cli.journalling import recorder
 from groupkeeper.cli.options import Option, OptionProblem, Options, OptionTable, UsageProblem
@@ -197,6 +197,8 @@ async def _generate(options: Options, operation: str, timestamp_ms: int | None) 
     group_id = options.text("group") or ""
     topics = topics_of(options)
     path = next((options.text(name) for name in options.given(OUTPUTS)), None)
+    if path is not None:
+        check_writable(path)
     async with open_admin(options) as admin:
         if operation == "generate-and-execute":
             empty = await group_reset.examine(admin, ResetPlan(group_id, {}))

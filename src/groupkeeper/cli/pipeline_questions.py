@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from groupkeeper.cli import values
 from groupkeeper.cli.commands import Command
+from groupkeeper.cli.files import Unsaved, check_writable, save
 from groupkeeper.cli.pipeline import add_clusters, add_output, add_spark, import_job, run_job
 from groupkeeper.cli.typed import as_typed
 
@@ -59,6 +60,11 @@ def _as_of(options: Namespace) -> int:
     is_planned = bool(options.save or options.save_kip122)
     if is_planned and len(options.servers) + len(options.contexts) > 1:
         options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
+    if options.save:
+        try:
+            check_writable(options.save)
+        except Unsaved as problem:
+            options.refuse(f"argument --save: {problem}")
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         told = import_job("as_of").as_of(
@@ -111,6 +117,8 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
             screen.say(f"plan of {len(made.plan.groups)} groups; to carry it out: {shlex.join(words)}")
     except OSError as error:
         raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None
+    except Unsaved as error:
+        raise SourceError(str(error)) from None
 
 
 def _file_name(group_id: str) -> str:
@@ -134,9 +142,7 @@ async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:
 
 
 def _write(path: str, text: str) -> None:
-    from groupkeeper.cli.files import save
-
-    save(path, [text])
+    save(path, [text], is_private=True)
 
 
 def _add_scan_time_arguments(parser: ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.commands import Command
-from groupkeeper.cli.files import Unsaved, save
+from groupkeeper.cli.files import Unsaved, check_writable, save
 from groupkeeper.cli.output import complain, say
 from groupkeeper.cli.pipeline import add_clusters, add_output, add_spark, do_job, import_part, snapshot_work
 from groupkeeper.cli.render import BOLD, GREEN, RED, YELLOW, width
@@ -71,6 +71,7 @@ def _run(options: Namespace) -> int:
     problems: Sequence[Problem] = ()
     try:
         target = _target(options)
+        check_writable(target)
         reading, page = import_part("report.reading"), import_part("report.page")
         if options.servers or options.contexts:
             from groupkeeper.cli.pipeline_watch import Screen

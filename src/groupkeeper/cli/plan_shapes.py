@@ -51,7 +51,7 @@ HISTORY = Shape(
         Column("time", ""),
         Column("user", "who made it"),
         Column("host", "on which machine", in_table=False),
-        Column("cluster_id", "null: not known", in_table=False),
+        Column("cluster_id", "of the cluster; null: not known"),
         Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),
         Column("groups", "how many"),
         Column("partitions", "of all groups together"),

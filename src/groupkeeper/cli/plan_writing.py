@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli import values
 from groupkeeper.cli.clusters import Asking, UsageMistake, cluster_of
-from groupkeeper.cli.files import Unsaved, save
+from groupkeeper.cli.files import Unsaved, check_writable, save
 from groupkeeper.cli.groups_arguments import suggested
 from groupkeeper.cli.plan_shapes import change_rows, trouble_problem
 from groupkeeper.cli.reports import Page
@@ -78,14 +78,27 @@ def add_saving(command: ArgumentParser) -> None:
 
 
 def is_plain(options: Namespace) -> bool:
-    """Whether the plan or commands are all that is printed. Raises UsageMistake for what doesn't go with that."""
+    """Whether the plan or commands are all that is printed. Raises UsageMistake for what doesn't go with that, and for
+    a file that cannot be written.
+    """
     plain = options.show_command or options.save == STANDARD_OUTPUT
     if plain and options.output != "table":
         name = "--show-command" if options.show_command else "--save -"
         raise UsageMistake(f"argument {name}: not allowed with --output {options.output}")
     if options.show_command and options.save == STANDARD_OUTPUT:
         raise UsageMistake("argument --show-command: not allowed with --save -")
+    refuse_unwritable("--save", options.save)
     return bool(plain)
+
+
+def refuse_unwritable(name: str, path: str | None) -> None:
+    """Raise UsageMistake when the file of an option cannot be written: before anything is asked, not after."""
+    if path in (None, STANDARD_OUTPUT):
+        return
+    try:
+        check_writable(str(path))
+    except Unsaved as problem:
+        raise UsageMistake(f"argument {name}: {problem}") from None
 
 
 async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) -> list[Page]:
@@ -111,7 +124,7 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
         plain = "".join(document.write(made.plan))
     else:
         try:
-            save(options.save, document.write(made.plan))
+            save(options.save, document.write(made.plan), is_private=True)
         except Unsaved as problem:
             raise NotSaved(str(problem)) from None
         remarks.append(f"{sized(made.plan)}: apply the plan with '{follow_up(options, 'apply', options.save)}'")

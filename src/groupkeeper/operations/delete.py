@@ -19,6 +19,7 @@ from groupkeeper.operations.plans.recording import (
     committed_now,
     deletions,
     judged,
+    known_cluster_id,
 )
 from groupkeeper.operations.reset import committed_offsets, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
@@ -165,7 +166,7 @@ async def _begin(
     """What is written down of it. Nothing is written when no offset goes."""
     if not any(commit for offsets in committed.values() for commit in offsets.values()):
         return None
-    return recorder.begin(deletions(committed, await cluster_id_of(admin, timeout_ms=timeout_ms), kind))
+    return recorder.begin(deletions(committed, await known_cluster_id(admin, timeout_ms=timeout_ms), kind))
 
 
 def _end(recorder: Recorder | None, begun: Begun | None, outcome: Batch[str, Outcome]) -> None:

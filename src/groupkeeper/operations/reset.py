@@ -28,7 +28,7 @@ from groupkeeper.operations.errors import (
     PartitionsMissing,
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
-from groupkeeper.operations.plans.recording import Recorder, cluster_id_of, commit, single
+from groupkeeper.operations.plans.recording import Recorder, commit, known_cluster_id, single
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
@@ -285,7 +285,7 @@ async def apply(
     """
     if not plan.changes:
         return Batch()
-    cluster_id = None if recorder is None else await cluster_id_of(admin, timeout_ms=timeout_ms)
+    cluster_id = None if recorder is None else await known_cluster_id(admin, timeout_ms=timeout_ms)
     outcome = await commit(admin, single(plan, cluster_id), recorder, timeout_ms=timeout_ms)
     return outcome.result(plan.group_id)
 

@@ -18,7 +18,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
-from groupkeeper.operations.plans.recording import Begun, Recorder, cluster_id_of, judged
+from groupkeeper.operations.plans.recording import Begun, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
 
 SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
@@ -156,7 +156,7 @@ class ShareChange:
                 plans.append(GroupPlan(group_id, changes))
                 self._places[group_id] = list(changes)
         if plans:
-            cluster_id = await cluster_id_of(self._admin, timeout_ms=self._timeout_ms)
+            cluster_id = await known_cluster_id(self._admin, timeout_ms=self._timeout_ms)
             self._begun = self._recorder.begin(Plan(cluster_id, tuple(plans), self._kind))
 
     def end(

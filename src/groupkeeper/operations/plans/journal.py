@@ -86,12 +86,15 @@ class Summary(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A change with everything in it."""
+    """A change with everything in it. ``broken``: lines that name the change and make no sense, so that a part of it
+    may be missing here.
+    """
 
     head: Head
     groups: dict[str, dict[TopicPartition, Pair]]
     result: Result
     lost: tuple[Lost, ...]
+    broken: int = 0
 
 
 class Journal:
@@ -129,14 +132,14 @@ class Journal:
         for line in self._lines():
             if line is None:
                 broken += 1
-            elif line["event"] == "outcome":
-                if line["id"] in found:
-                    found[line["id"]].ended(line)
+            elif isinstance(line, _Ended):
+                if line.id in found:
+                    found[line.id].ended(line)
             else:
-                count = found.setdefault(line["id"], _Count(_head(line)))
-                count.add(line["group"], line["offsets"])
-                if group_id in (None, line["group"]):
-                    wanted.add(line["id"])
+                count = found.setdefault(line.head.id, _Count(line.head))
+                count.add(line.group_id, line.offsets)
+                if group_id in (None, line.group_id):
+                    wanted.add(line.head.id)
         kept = [count for change_id, count in found.items() if change_id in wanted]
         undone = {
             count.head.undoes: change_id
@@ -150,15 +153,18 @@ class Journal:
         head: Head | None = None
         groups: dict[str, dict[TopicPartition, Pair]] = {}
         outcomes = _Outcomes()
+        broken = 0
         for line in self._lines(change_id):
             if line is None:
-                continue
-            if line["event"] == "outcome":
+                broken += 1
+            elif isinstance(line, _Ended):
                 outcomes.add(line)
             else:
-                head = head or _head(line)
-                groups[line["group"]] = _pairs(line["offsets"])
-        return None if head is None else Recorded(head, groups, outcomes.result(len(groups)), tuple(outcomes.lost))
+                head = head or line.head
+                groups[line.group_id] = _pairs(line.offsets)
+        if head is None:
+            return None
+        return Recorded(head, groups, outcomes.result(len(groups)), tuple(outcomes.lost), broken)
 
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
         try:
@@ -192,20 +198,47 @@ class Journal:
             if os.read(file, 1) != _NEWLINE:
                 _write(file, _NEWLINE)
 
-    def _lines(self, only: str | None = None) -> Iterator[Any]:
-        """The lines in order, None for one that makes no sense. ``only``: those of one change."""
+    def _lines(self, only: str | None = None) -> Iterator[_Begun | _Ended | None]:
+        """The lines in order, None for one that makes no sense. ``only``: those of one change, and those without sense
+        that name it.
+        """
         mark = None if only is None else json.dumps(only).encode()
         try:
             with self.path.open("rb") as file:
                 for text in file:
                     if mark is None or mark in text:
                         line = _parsed(text)
-                        if only is None or (line is not None and line["id"] == only):
+                        if only is None or line is None or line.change_id == only:
                             yield line
         except FileNotFoundError:
             return
         except OSError as error:
             raise JournalUnreadable(f"cannot read the journal {self.path}: {error.strerror or error}") from error
+
+
+class _Begun(NamedTuple):
+    """A line of what was about to be done to a group."""
+
+    head: Head
+    group_id: str
+    offsets: list[Any]
+
+    @property
+    def change_id(self) -> str:
+        return self.head.id
+
+
+class _Ended(NamedTuple):
+    """A line of what became of so many groups."""
+
+    id: str
+    groups: int
+    result: Result
+    lost: tuple[Lost, ...]
+
+    @property
+    def change_id(self) -> str:
+        return self.id
 
 
 class _Outcomes:
@@ -216,10 +249,10 @@ class _Outcomes:
         self._groups = 0
         self._results: set[Result] = set()
 
-    def add(self, line: Any) -> None:
-        self._groups += line["groups"]
-        self._results.add(Result(line["result"]))
-        self.lost += (Lost(**one) for one in line["lost"])
+    def add(self, line: _Ended) -> None:
+        self._groups += line.groups
+        self._results.add(line.result)
+        self.lost += line.lost
 
     def result(self, groups: int) -> Result:
         if self._groups < groups:
@@ -245,7 +278,7 @@ class _Count:
         if len(self._first) < 3:
             self._first.append(group_id)
 
-    def ended(self, line: Any) -> None:
+    def ended(self, line: _Ended) -> None:
         self._outcomes.add(line)
 
     @property
@@ -291,37 +324,76 @@ def _commit(fields: list[Any] | None) -> OffsetAndMetadata | None:
     return None if fields is None else OffsetAndMetadata(*fields)
 
 
+def _parsed(text: bytes) -> _Begun | _Ended | None:
+    """What a line says, None when it isn't one of ours: half written, edited, or of a later version.
+
+    Fields that this version doesn't know are passed over.
+    """
+    try:
+        line = json.loads(text)
+        if line["v"] == VERSION and line["event"] == "change":
+            return _Begun(_head(line), _text(line["group"]), _checked(line["offsets"]))
+        if line["v"] == VERSION and line["event"] == "outcome":
+            lost = tuple(map(_lost, line["lost"]))
+            return _Ended(_text(line["id"]), _number(line["groups"]), Result(line["result"]), lost)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return None
+
+
 def _head(line: Any) -> Head:
     return Head(
-        line["id"],
-        parse_iso_datetime(line["time"]),
-        line["cluster_id"],
-        line["kind"],
-        line["user"],
-        line["host"],
-        tuple(line["command"]),
-        line.get("undoes"),
+        _text(line["id"]),
+        parse_iso_datetime(_text(line["time"])),
+        _text_or_none(line["cluster_id"]),
+        _text(line["kind"]),
+        _text(line["user"]),
+        _text(line["host"]),
+        tuple(map(_text, line["command"])),
+        _text_or_none(line.get("undoes")),
     )
 
 
-_KEYS = {
-    "change": ("id", "time", "cluster_id", "kind", "user", "host", "command", "group", "offsets"),
-    "outcome": ("id", "groups", "result", "lost"),
-}
+def _lost(one: Any) -> Lost:
+    partition = one["partition"]
+    return Lost(
+        _text(one["group_id"]),
+        _text_or_none(one["topic"]),
+        None if partition is None else _number(partition),
+        _text(one["error"]),
+        _text(one["message"]),
+    )
 
 
-def _parsed(text: bytes) -> Any:
-    """The object of a line, None when it isn't one of ours: half written, or of a later version."""
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(line, dict) or line.get("v") != VERSION:
-        return None
-    keys = _KEYS.get(str(line.get("event")))
-    if keys is None or not all(key in line for key in keys):
-        return None
-    return line
+def _checked(rows: Any) -> list[Any]:
+    """The places of a change as they are in the line. Raises TypeError and ValueError where they aren't such."""
+    for topic, partition, before, after in rows:
+        _text(topic)
+        _number(partition)
+        for commit in (before, after):
+            if commit is not None:
+                offset, epoch, metadata = commit
+                _number(offset)
+                _text(metadata)
+                if epoch is not None:
+                    _number(epoch)
+    return list(rows)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:  # true is an int, too
+        raise TypeError
+    return value
 
 
 def _chunks(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:

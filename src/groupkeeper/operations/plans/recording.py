@@ -156,10 +156,18 @@ async def _answered(
 
 
 async def cluster_id_of(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
-    """The cluster's id, None when the brokers don't tell."""
+    """The cluster's id, None when the brokers don't tell. Raises ClientError when they cannot be asked."""
     try:
         return (await admin.describe_cluster(timeout_ms=timeout_ms)).cluster_id
     except KafkaError:
+        return None
+
+
+async def known_cluster_id(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
+    """The cluster's id for the journal of an operation that goes on without it, None when it cannot be had."""
+    try:
+        return await cluster_id_of(admin, timeout_ms=timeout_ms)
+    except ClientError:
         return None
 
 
