@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
+_NODES_SINCE = 2
+"""The first version of DescribeQuorum that can tell where the nodes are."""
+
 KEYS = {34: (1, 2), 43: (0, 2), 45: (0, 1), 55: (0, 2), 64: (0, 0)}
 
 
@@ -179,7 +182,7 @@ def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest)
     node = broker.endpoint(call.listener)
     voter = ReplicaState(node.node_id, last_fetch_timestamp=call.received_ms, last_caught_up_timestamp=call.received_ms)
     part = PartitionData(0, leader_id=node.node_id, leader_epoch=1, current_voters=[voter])
+    nodes = [Node(node.node_id, [Listener(call.listener, node.host, node.port)])]
     return DescribeQuorumResponse(
-        topics=[TopicData(METADATA_TOPIC, [part])],
-        nodes=[Node(node.node_id, [Listener(call.listener, node.host, node.port)])],
+        topics=[TopicData(METADATA_TOPIC, [part])], nodes=nodes if call.api_version >= _NODES_SINCE else ()
     )
