@@ -46,7 +46,8 @@ async def test_the_file_and_what_overrides_it(begin: Begin) -> None:
     assert started.errors.count("\n") == 1
     assert (begin.directory / "in-file/meta.properties").exists()
     second = begin("--config", "server.properties", "--port", "0", "--data", "other", "--property", "node.id=7")
-    assert (second.node_id, second.address.split(":")[0]) == (7, "127.0.0.1")
+    assert (second.node_id, second.address.split(":")[0]) == (7, "localhost")
+    assert {one.host for one in (await answers(second.address)).brokers} == {"localhost"}
     assert (begin.directory / "other/meta.properties").exists()
 
 

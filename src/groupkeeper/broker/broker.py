@@ -12,7 +12,7 @@ from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.dynamic_config import DynamicConfig
 from groupkeeper.broker.group_config import GroupConfigs
-from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, listeners_of
+from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.log_cleaner import LogCleaner
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
@@ -84,13 +84,12 @@ class Broker:
         properties: Mapping[str, str | int | float | bool] | None = None,
         authorizer: Authorizer | None = None,
     ) -> None:
-        """`port` 0, and no port and no `listeners` property, take a free port on 127.0.0.1. Without an authorizer
-        everybody may do everything. Raises `InvalidSetting`.
+        """`port` is that of the first listener, 0 a free one; the others are not opened then. Without `listeners` it is
+        on 127.0.0.1, and free unless given. Without an authorizer everybody may do everything. Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if port is not None or "listeners" not in given:
-            given["listeners"] = f"PLAINTEXT://127.0.0.1:{port or 0}"
-            given.pop("advertised.listeners", None)  # it belongs to the listeners that were replaced
+            given = given_port(given, port or 0)
         self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from logging import getLogger
 from typing import NamedTuple
 
+from groupkeeper.broker.config import Config
 from groupkeeper.broker.settings import InvalidSetting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.broker.config import Config
+    from collections.abc import Mapping
 
 _log = getLogger("groupkeeper.broker")
 
+_NAMING = ("listeners", "advertised.listeners", "controller.listener.names")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -63,6 +65,26 @@ def listeners_of(config: Config) -> list[Listener]:
     if not opened:
         raise InvalidSetting("listeners names no listener to open")
     return opened
+
+
+def given_port(given: Mapping[str, str], port: int) -> dict[str, str]:
+    """The settings with only the first listener that clients use, on this port. Its name and hosts stay those that are
+    given, so that clients are told the same name; without any it is PLAINTEXT on 127.0.0.1. Raises `InvalidSetting`.
+    """
+    config = Config.from_texts({name: text for name, text in given.items() if name in _NAMING})
+    controllers = {name.upper() for name in config.controller_listener_names}
+    listeners = [parse_listener(text, "listeners") for text in config.listeners] if "listeners" in given else []
+    first = next((one for one in listeners if one.name not in controllers), Listener("PLAINTEXT", "127.0.0.1", 0))
+    changed = {**given, "listeners": _text(first._replace(port=port))}
+    told = [parse_listener(text, "advertised.listeners") for text in config.advertised_listeners]
+    same = [_text(one._replace(port=port)) for one in told if one.name == first.name]
+    changed.pop("advertised.listeners", None)
+    return {**changed, "advertised.listeners": same[0]} if same else changed
+
+
+def _text(listener: Listener) -> str:
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    return f"{listener.name}://{host}:{listener.port}"
 
 
 def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:

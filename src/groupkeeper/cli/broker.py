@@ -60,7 +60,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--port",
         type=_port,
         metavar="N",
-        help="listen on 127.0.0.1:N whatever the file says; 0 takes a free port; default: the file's, else 9092",
+        help="listen on port N, at the host of the file's first listener, else 127.0.0.1; 0 takes a free port; "
+        "default: the file's, else 9092",
     )
     parser.add_argument(
         "--data", metavar="DIR", help="data directory, whatever the file says; default: log.dirs, else kafka-logs"

@@ -2,7 +2,7 @@ import pytest
 
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.group_config import GroupConfig, OffsetReset
-from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, listeners_of
+from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.settings import InvalidSetting, property_text
 from groupkeeper.broker.topic_config import TopicConfig
 
@@ -109,6 +109,25 @@ class TestListeners:
         assert advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, 3) == {
             "PLAINTEXT": Endpoint(3, "outside", 99)
         }
+
+    @pytest.mark.parametrize(
+        ("given", "listeners", "advertised"),
+        [
+            ({}, "PLAINTEXT://127.0.0.1:7", None),
+            ({"listeners": "CONTROLLER://h:1"}, "PLAINTEXT://127.0.0.1:7", None),
+            ({"listeners": "CONTROLLER://h:1,A://[::1]:2,B://h:3"}, "A://[::1]:7", None),
+            (
+                {"listeners": "A://:2,B://h:3", "advertised.listeners": "B://other:3,a://outside:2"},
+                "A://:7",
+                "A://outside:7",
+            ),
+        ],
+    )
+    def test_a_port_of_its_own(self, given: dict[str, str], listeners: str, advertised: str | None) -> None:
+        changed = given_port({**given, "num.partitions": "3"}, 7)
+        assert changed.pop("listeners") == listeners
+        assert changed.pop("advertised.listeners", None) == advertised
+        assert changed == {"num.partitions": "3"}
 
     @pytest.mark.parametrize(
         ("given", "message"),
