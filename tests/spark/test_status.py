@@ -45,6 +45,7 @@ def slow_topics(cases: Cases) -> None:
     last, now = 5 * HOUR, 8 * HOUR
     for name, end, waits_s, wanted in (
         ("slow topic, nothing to read", 5, 0, ("ok", None)),
+        ("slow topic, markers only", 6, 0, ("ok", None)),
         ("slow topic, a record just now", 6, 20, ("ok", None)),
         ("slow topic, a record that nobody reads", 6, 3 * HOUR, ("stopped", last)),
     ):
@@ -174,6 +175,9 @@ def test_status(spark: SparkSession) -> None:
     assert of_groups == cases.wanted
     assert {status for status, _ in cases.wanted.values()} == set(ORDER)
     rule = {row.group_id: row.rule for row in rows if row.partition == 0}
+    assert rule["slow topic, nothing to read"] == "nothing to read"
+    assert rule["slow topic, markers only"].startswith("no record waits")
+    assert rule["records of unknown age"].endswith("of unknown age: see the problem in log_offsets")
     assert rule["two minutes, empty"].endswith("; the group has no members")
     (worst,) = [row.rule for row in rows if row.group_id == "both of two are dead" and row.topic is None]
     assert worst.startswith("t-0: the oldest record to read has waited for 7200 s")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
+from groupkeeper.client.admin.log_fetching import EMPTY_ANSWERS
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.cluster import Cluster
@@ -37,6 +38,9 @@ _MAX_VERSION = 12  # topics by name; ids bring nothing to a reader
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES = 4 * 1024 * 1024
 _WAIT_MS = 500
+_SHORT_WAIT_MS = 50
+"""For a partition that has given nothing once already."""
+
 _PARTITIONS_PER_FETCH = 500
 _EARLIEST = -2
 
@@ -98,6 +102,7 @@ class _Reader:
         self._waiting = sorted(ranges, key=lambda each: (each.topic, each.partition, each.start), reverse=True)
         self._open: dict[TopicPartition, Range] = {}
         self._limit_by_key: dict[TopicPartition, int] = {}
+        self._empty_answers: dict[TopicPartition, int] = {}
         self._fetch_bytes = _positive(properties, "fetch.max.bytes", _FETCH_BYTES)
         self._partition_bytes = _positive(properties, "max.partition.fetch.bytes", _PARTITION_BYTES)
         self._turn = 0
@@ -200,13 +205,21 @@ class _Reader:
                 if partition.error_code:
                     last = await self._failed(peer, key, error_for(partition.error_code), deadline) or last
                 elif partition.records:
+                    self._empty_answers.pop(key, None)
                     found.append((self._open[key], _record_set(self._open[key], partition)))
                 elif self._readable_end(partition) >= self._open[key].end:
                     empty.append(key)
-        if not found:  # and so nothing was left out for want of room: compaction took all that was there
+        if not found:  # and so nothing was left out for want of room
             for key in empty:
-                self._advance(self._open[key], self._open[key].end)
+                self._note_empty(key)
         return _Answer(found, last)
+
+    def _note_empty(self, key: TopicPartition) -> None:
+        """One empty answer is no proof; after several, compaction took all that was there."""
+        self._empty_answers[key] = self._empty_answers.get(key, 0) + 1
+        if self._empty_answers[key] >= EMPTY_ANSWERS:
+            del self._empty_answers[key]
+            self._advance(self._open[key], self._open[key].end)
 
     def _readable_end(self, partition: PartitionData) -> int:
         """The offset up to which the broker gives what it has."""
@@ -221,7 +234,7 @@ class _Reader:
                 FetchPartition(key.partition, fetch_offset=offset, partition_max_bytes=limit)
             )
         return FetchRequest(
-            max_wait_ms=_WAIT_MS,
+            max_wait_ms=_SHORT_WAIT_MS if self._empty_answers else _WAIT_MS,
             min_bytes=1,
             max_bytes=self._fetch_bytes,
             isolation_level=int(self._cluster_options.reads_committed),

@@ -52,7 +52,7 @@ async def _measure(cluster: ClusterOptions, wanted: Wanted) -> dict[TopicPartiti
         for batch in (first, last, stable):
             found |= {key: _refused(failure) for key, failure in batch.failed.items()}
         asked = [key for key in asked if key not in found]
-        times = await _record_times(admin, {key: wanted[key] for key in asked}, first.done, last.done)
+        times, unread = await _record_times(admin, {key: wanted[key] for key in asked}, first.done, last.done)
         for key in asked:
             topic_id = described.done[key.topic].topic_id
             found[key] = _row(
@@ -62,6 +62,7 @@ async def _measure(cluster: ClusterOptions, wanted: Wanted) -> dict[TopicPartiti
                 log_end_offset=last.done[key].offset,
                 records=times.get(key, []),
                 measured_time=measured_ms * 1000,
+                problem=unread.get(key),
             )
         return found
 
@@ -71,8 +72,10 @@ async def _record_times(
     wanted: Wanted,
     first: Mapping[TopicPartition, ListedOffset],
     last: Mapping[TopicPartition, ListedOffset],
-) -> dict[TopicPartition, list[Row]]:
-    """An offset before the log is as its first one; one behind its end has no record."""
+) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, str]]:
+    """The records, and why some could not be read. An offset before the log is as its first one; one after its end has
+    no record.
+    """
     offsets_by_position: dict[Position, list[int]] = {}
     for key, offsets in wanted.items():
         for offset in offsets:
@@ -86,12 +89,19 @@ async def _record_times(
         for offset in offsets_by_position[position]:
             row = {"offset": offset, "is_there": time_ms is not None, "time": time_us}
             found.setdefault(TopicPartition(position.topic, position.partition), []).append(row)
-    return found
+    unread = {
+        TopicPartition(position.topic, position.partition): f"the record at offset {position.offset}: {_said(failure)}"
+        for position, failure in read.failed.items()
+    }
+    return found, unread
 
 
 def _refused(failure: Failure) -> Row:
-    text = f"{type(failure).__name__}: {failure}".removesuffix(": ")
-    return _row(problem=text, is_deleted=isinstance(failure, UnknownTopicOrPartition))
+    return _row(problem=_said(failure), is_deleted=isinstance(failure, UnknownTopicOrPartition))
+
+
+def _said(failure: Failure) -> str:
+    return f"{type(failure).__name__}: {failure}".removesuffix(": ")
 
 
 def _row(**found: Any) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import signal
 import socket
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.unit.client.fetched_logs import FetchedLogs, batch_of, log_of
 from tests.unit.client.scripted_broker import ScriptedBroker
 
+from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.decode.records import records_seen
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.fetching import fetch
@@ -119,6 +122,23 @@ async def test_a_log_whose_end_was_cleaned_away_is_read_to_its_end() -> None:
         assert await asyncio.to_thread(offsets, [piece(0, 0, 5)], uncommitted) == {0: [0]}
         with pytest.raises(SourceError, match="nothing could be read for 3000 ms"):  # it may still come
             await asyncio.to_thread(offsets, [piece(0, 0, 4)], options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_answers_as_unkind_as_the_protocol_allows(seed: int) -> None:
+    """Empty for want of room, short, reordered, throttled, refused: every record arrives once all the same."""
+    rng = random.Random(seed)
+    sizes = (10, 5_000, 300_000)
+    logs = {
+        Place("t", number): log_of([batch_of(2 * at, [1, 2], rng.choice(sizes)) for at in range(rng.randrange(6))])
+        for number in range(8)
+    }
+    pieces = [piece(place.partition, 0, log.end) for place, log in logs.items() if log.end]
+    async with ScriptedBroker(1, handlers={"Fetch": FetchedLogs(logs, rng)}) as broker:
+        broker.topics["t"] = [1] * len(logs)
+        options = options_of(broker.bootstrap_servers, **{"kafka.max.partition.fetch.bytes": "8000"})
+        found = await asyncio.to_thread(offsets, pieces, options)
+    assert found == {each.partition: list(range(each.end)) for each in pieces}
 
 
 @pytest.mark.parametrize("after_fetches", [0, 1])

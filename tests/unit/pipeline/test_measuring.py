@@ -8,7 +8,7 @@ import pyarrow as pa
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from groupkeeper.broker.authorizer import RuleAuthorizer
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.measuring import Row, measure
 from groupkeeper.pipeline.options import ClusterOptions, parse_options
@@ -57,6 +57,21 @@ def test_ends_and_the_records_at_committed_offsets() -> None:
     assert before <= rows[0]["measured_time"] <= datetime.now(UTC)
     assert rows[9]["problem"].startswith("UnknownTopicOrPartition")
     assert len(rows[0]["topic_id"]) == 22
+
+
+def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
+    authorizer = RuleAuthorizer(allows_without_rules=True)
+    with BackgroundBroker(authorizer=authorizer) as broker:
+        servers = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
+        producer = Producer({"bootstrap.servers": servers})
+        producer.produce("t", b"v", None, 0)
+        assert producer.flush(PATIENCE_S) == 0
+        authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC)
+        (row,) = as_read(measure(cluster_at(servers), {Place("t", 0): [0]})).values()
+    assert (row["log_end_offset"], row["records"]) == (1, [])
+    assert row["problem"].startswith("the record at offset 0: TopicAuthorizationFailed")
 
 
 def test_what_cannot_be_asked_is_a_problem_of_its_own() -> None:

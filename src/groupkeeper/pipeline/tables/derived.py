@@ -174,7 +174,11 @@ LOG_OFFSETS = Table(
         ),
         _MEASURED_TIME,
         Column("is_deleted", pa.bool_(), "whether the cluster says that the partition does not exist"),
-        Column("problem", pa.string(), "why the partition could not be asked; null: it was"),
+        Column(
+            "problem",
+            pa.string(),
+            "why the partition could not be asked, or a record not be read; null: all could",
+        ),
     ),
 )
 

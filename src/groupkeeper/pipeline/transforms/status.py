@@ -42,6 +42,9 @@ RULES = StatusRules()
 """What holds when nobody says otherwise."""
 
 
+_OF_UNKNOWN_AGE = "there are records to read, of unknown age: see the problem in log_offsets"
+
+
 def status(
     commits: DataFrame, lag: DataFrame, rewinds: DataFrame, groups: DataFrame, rules: StatusRules = RULES
 ) -> DataFrame:
@@ -134,8 +137,9 @@ def _verdict(rules: StatusRules) -> Column:
     nobody = F.when(F.col("is_empty"), "; the group has no members").otherwise("")
     return (
         F.when(F.col("lag").isNull(), _of("unknown", None, F.lit("the partition could not be asked")))
-        .when((F.col("lag") == 0) | (F.col("lag_ms") == 0), _of("ok", None, F.lit("nothing to read")))
-        .when(F.col("lag_ms").isNull(), _of("unknown", None, F.lit("there are records to read, of unknown age")))
+        .when(F.col("lag") == 0, _of("ok", None, F.lit("nothing to read")))
+        .when(F.col("lag_ms").isNull(), _of("unknown", None, F.lit(_OF_UNKNOWN_AGE)))
+        .when(F.col("lag_ms") == 0, _of("ok", None, F.lit("no record waits: what is left is new, or markers only")))
         .when(
             F.col("quiet_ms") >= F.col("commit_patience"),
             _of(
