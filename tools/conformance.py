@@ -231,6 +231,32 @@ def take_kafka_results(run: Run, name: str, out: Path) -> None:
             print(f"FAILED {case}", flush=True)
 
 
+# ------------------------------------------------------------------------------------------------------ rig
+
+
+def rig(run: Run, has_kafka: bool) -> None:
+    """Traffic whose truth is known, and what our commands say of it: all clusters for 30 minutes, or two for 3."""
+    title = "rig"
+    if not run.wants(title):
+        return
+    clusters = ["embedded"]
+    if has_kafka:
+        clusters += ["apache-4.3.1"] if run.is_quick else ["apache-4.3.1", "apache-4.3.1#2", "apache-3.9.1"]
+    minutes, seed = ("3", "1") if run.is_quick else ("30", str(int(time.time())))
+    say(f"rig: {minutes} minutes of traffic on {', '.join(clusters)}, seed {seed}")
+    options = ["--minutes", minutes, "--seed", seed, "--clusters", ",".join(clusters)]
+
+    def tell(line: str) -> None:
+        if line.startswith(("DIFFERENCE", "DEFECT", "seed")):
+            print(f"FAILED {title}: {line}", flush=True)
+
+    status = stream(run, [sys.executable, "-m", "tests.rig", *options], run.out / "rig.log", tell)
+    for cluster in clusters:
+        run.group(title).verdicts[cluster] = "failed" if status else "passed"
+    if status is None:
+        run.group(title).verdicts["the minutes that time ran out for"] = "failed"
+
+
 # --------------------------------------------------------------------------------------------- command lines
 
 
@@ -341,6 +367,7 @@ def main(argv: Sequence[str]) -> int:
     run.out.mkdir(parents=True, exist_ok=True)
     own_tests(run)
     reason = why_unavailable()
+    rig(run, has_kafka=reason is None)
     if kit is None:
         say("no kit at $CONFORMANCE_KIT or ../shared/conformance: its public cases are left out")
     elif reason:

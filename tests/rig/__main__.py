@@ -1,0 +1,81 @@
+"""Makes traffic whose truth is known, and compares what our commands say with it.
+
+    python -m tests.rig --seed 1 --minutes 3 --clusters embedded,apache-4.3.1
+
+`apache-4.3.1#2` is a second one of a kind. The same seed gives the same story: who writes and reads what, and how. When
+something differs, the smallest story is looked for that still shows it, and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.rig.asking import Difference
+from tests.rig.cast import draw
+from tests.rig.run import Run
+from tests.rig.shrink import shrink
+from tests.rig.story import Story
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def play(story: Story, folder: Path) -> Run:
+    """Performs a story with its files in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(story, folder, say)
+    run.perform()
+    return run
+
+
+def explain(story: Story, difference: Difference, folder: Path) -> None:
+    """Prints the smallest story that shows it."""
+    count = 0
+
+    def perform(smaller: Story) -> list[Difference]:
+        nonlocal count
+        count += 1
+        say(f"again with {len(smaller.actors)} actors on {', '.join(smaller.clusters)}")
+        return play(smaller, folder / f"smaller-{count}").report.verdict.differences
+
+    smallest, shown = shrink(story, difference, perform)
+    smallest.save(folder / "smallest.json")
+    say(f"the smallest story that shows it (python -m tests.rig --story {folder / 'smallest.json'}):")
+    say(smallest.text())
+    say(f"DIFFERENCE {shown}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1, help="of the story (default: 1)")
+    parser.add_argument("--minutes", type=float, default=3, help="of traffic (default: 3)")
+    parser.add_argument("--clusters", default="embedded", help="separated by commas (default: embedded)")
+    parser.add_argument("--story", type=Path, help="a story that was saved, instead of a drawn one")
+    parser.add_argument("--folder", type=Path, help="keep the facts and logs here")
+    parser.add_argument("--no-shrink", action="store_true", help="don't look for a smaller story")
+    options = parser.parse_args()
+    os.nice(5)  # a guest on the machine
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="groupkeeper-rig-"))
+    drawn = draw(options.seed, options.minutes, options.clusters.split(","))
+    story = Story.load(options.story) if options.story else drawn
+    run = play(story, folder / "run")
+    print(run.report.text(run.truth), flush=True)
+    differences = run.report.verdict.differences
+    if differences and not options.no_shrink:
+        explain(story, differences[0], folder)
+    if differences or run.report.missed:
+        print(f"seed {story.seed}; facts and logs: {folder}")
+        return 1
+    if options.folder is None:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Questions: a command of ours or an Admin call, with the times of before and after."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.rig.facts import now
+
+BIN = Path(sys.executable).parent
+TIMEOUT_S = 180
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``content``: the JSON of a command, its text where it has none, or what an Admin call gave."""
+
+    cluster: str
+    asked: int
+    answered: int
+    content: Any
+    status: int = 0
+    errors: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What an answer says, and what must be so. ``topic`` and ``group``: where the actors behind it are found."""
+
+    judge: str
+    cluster: str
+    text: str
+    topic: str | None = None
+    group: str | None = None
+
+    def __str__(self) -> str:
+        about = ", ".join(str(one) for one in (self.group, self.topic) if one)
+        return f"{self.judge} on {self.cluster}{f' ({about})' if about else ''}: {self.text}"
+
+
+@dataclass
+class Verdict:
+    """``unjudged``: so many comparisons could not be made, by reason."""
+
+    comparisons: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    unjudged: dict[str, int] = field(default_factory=dict)
+
+    def leave(self, reason: str) -> None:
+        self.unjudged[reason] = self.unjudged.get(reason, 0) + 1
+
+    def add(self, other: Verdict) -> None:
+        self.comparisons += other.comparisons
+        self.differences += other.differences
+        for reason, count in other.unjudged.items():
+            self.unjudged[reason] = self.unjudged.get(reason, 0) + count
+
+
+class Desk:
+    """Runs our commands on the clusters of a run."""
+
+    def __init__(self, servers: Mapping[str, str], folder: Path) -> None:
+        self.servers = servers
+        self.folder = folder
+        self._environment = {
+            **os.environ,
+            "GROUPKEEPER_JOURNAL": str(folder / "journal.jsonl"),
+            "XDG_CONFIG_HOME": str(folder),
+            "NO_COLOR": "1",
+        }
+
+    def run(self, cluster: str, *words: str, command: str = "groupkeeper", stdin: str | None = None) -> Answer:
+        """The text of a command's output, of which it is said to which cluster it goes."""
+        line = [str(BIN / command), *words]
+        asked = now()
+        ended = subprocess.run(
+            line, capture_output=True, text=True, timeout=TIMEOUT_S, env=self._environment,
+            input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
+        )  # fmt: skip
+        return Answer(cluster, asked, now(), ended.stdout, ended.returncode, ended.stderr, {"line": line[1:]})
+
+    def ask(self, cluster: str, *words: str) -> Answer:
+        """The JSON of a command of `groupkeeper`."""
+        answer = self.run(cluster, *words, "--output", "json", "--bootstrap-server", self.servers[cluster])
+        try:
+            content = json.loads(answer.content)
+        except json.JSONDecodeError:
+            raise AssertionError(
+                f"groupkeeper {' '.join(words)} gave no JSON (status {answer.status}): "
+                f"{answer.content[:300]!r} {answer.errors[:2000]!r}"
+            ) from None
+        return Answer(cluster, answer.asked, answer.answered, content, answer.status, answer.errors, answer.about)

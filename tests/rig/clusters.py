@@ -1,0 +1,74 @@
+"""The clusters of a run: the embedded broker, or an Apache Kafka of any version, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.conformance.brokers import GroupkeeperBroker, RunningBroker
+from tests.rig.actors import CLIENT
+from tests.rig.facts import Made, now
+from tests.rig.story import Story, Topic
+from tools.apache_kafka import ApacheKafka
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "8",
+    "offsets.topic.replication.factor": "1",
+    "auto.create.topics.enable": "false",
+    "log.retention.ms": "-1",  # records with old timestamps stay
+    "message.max.bytes": "2000000",
+    "log.cleaner.backoff.ms": "1000",
+    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.min.session.timeout.ms": "5000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+}
+
+
+def kind_of(cluster: str) -> str:
+    """`apache-4.3.1#2` is another one of `apache-4.3.1`."""
+    return cluster.partition("#")[0]
+
+
+def release_of(cluster: str) -> tuple[int, ...]:
+    """The embedded broker is as Apache Kafka 4.3."""
+    kind = kind_of(cluster)
+    return (4, 3, 1) if kind == "embedded" else tuple(int(word) for word in kind.partition("-")[2].split("."))
+
+
+def new_cluster(cluster: str) -> RunningBroker:
+    """Not started yet."""
+    kind = kind_of(cluster)
+    if kind == "embedded":
+        return GroupkeeperBroker(SETTINGS)
+    return ApacheKafka(SETTINGS, version=kind.partition("-")[2])
+
+
+def make_topics(story: Story, servers: dict[str, str]) -> Iterable[Made]:
+    """Creates the story's topics, and waits until their partitions have leaders."""
+    for cluster in story.clusters:
+        topics = [topic for topic in story.topics if topic.cluster == cluster]
+        began = now()
+        _create(topics, servers[cluster])
+        ended = now()
+        for topic in topics:
+            yield Made(cluster, topic.name, topic.partitions, topic.settings, began, ended)
+
+
+def _create(topics: list[Topic], servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers, **CLIENT})
+    wanted = [NewTopic(one.name, one.partitions, 1, config={"retention.ms": "-1", **one.settings}) for one in topics]
+    for made in admin.create_topics(wanted, request_timeout=60).values():
+        made.result(60)
+    onlooker = Consumer({"bootstrap.servers": servers, "group.id": "rig onlooker", **CLIENT})
+    for topic in topics:
+        for _ in range(100):
+            found = onlooker.list_topics(topic.name, timeout=30).topics[topic.name].partitions
+            if len(found) == topic.partitions and all(one.leader >= 0 for one in found.values()):
+                break
+        else:
+            raise KafkaException(f"{topic.name} has no leaders")
+    onlooker.close()

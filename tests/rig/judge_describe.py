@@ -1,0 +1,58 @@
+"""`kafka-consumer-groups --describe`, our form of the official tool."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.truth import Truth
+
+NAME = "describe"
+
+
+def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
+    return desk.run(cluster, "--bootstrap-server", desk.servers[cluster], "--describe", "--all-groups",
+                    command="kafka-consumer-groups")  # fmt: skip
+
+
+def judge(truth: Truth, answer: Answer) -> Verdict:
+    """Columns are separated by blanks, so groups whose names have some are not told apart: those are left out."""
+    verdict = Verdict()
+    plain = {group for group in truth.groups(answer.cluster, answer.answered) if not set(group) & set(" \t")}
+    for line in answer.content.splitlines():
+        words = line.split()
+        if len(words) != 9 or words[0] not in plain:
+            continue
+        group, topic, partition, current, end, lag = words[:6]
+        log = truth.logs.get((answer.cluster, topic, int(partition)))
+        key = (answer.cluster, group, topic, int(partition))
+        commits = truth.committed(key, answer.asked, answer.answered)
+        admissible = ["-" if one is None else str(one.offset) for one in commits]
+        verdict.comparisons += 3
+        wrong = []
+        if current not in admissible:
+            wrong.append(f"CURRENT-OFFSET {current}, truth {' or '.join(admissible)}")
+        bounds = log.end(answer.asked, answer.answered) if log is not None else None
+        if bounds is None or not end.isdecimal() or int(end) not in bounds:
+            wrong.append(f"LOG-END-OFFSET {end}, truth {bounds}")
+        elif lag != ("-" if current == "-" else str(int(end) - int(current))):
+            wrong.append(f"LAG {lag} of {current} and {end}")
+        verdict.differences += [Difference(NAME, answer.cluster, f"{topic}-{partition} {one}", topic, group)
+                                for one in wrong]  # fmt: skip
+    if answer.status or "Error" in answer.content + answer.errors:
+        text = f"status {answer.status}: {(answer.content + answer.errors)[-300:]}"
+        verdict.differences.append(Difference(NAME, answer.cluster, text))
+    return verdict
+
+
+def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+    lines = answer.content.splitlines()
+    rows = [index for index, line in enumerate(lines) if len(line.split()) == 9 and line.split()[5].isdecimal()]
+    if not rows:
+        return None
+    index = rng.choice(rows)
+    words = lines[index].split()
+    words[5] = str(int(words[5]) + 1)
+    lines[index] = " ".join(words)
+    return replace(answer, content="\n".join(lines))

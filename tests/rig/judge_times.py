@@ -1,0 +1,120 @@
+"""Times of records: of the first one from an offset on, and the first offset from a time on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from typing import Any
+
+from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.facts import now
+from tests.rig.truth import Log, Truth
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetSpec, Position, TopicPartition
+
+NAME = "times"
+POSITIONS = 150
+NO_RECORD = -1
+
+
+def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
+    """Of places that groups have committed, and of others, all in one call: the answers share a size limit."""
+    positions = {
+        Position(topic, partition, commits[-1].offset)
+        for (where, _, topic, partition), commits in truth.commits.items()
+        if where == cluster and commits[-1].offset >= 0 and rng.random() < 0.5
+    }
+    places = [place for place, log in truth.logs.items() if place[0] == cluster and log.offsets]
+    if not places:
+        return Answer(cluster, now(), now(), {})
+    positions |= {
+        Position(place[1], place[2], rng.randint(0, truth.logs[place].offsets[-1]))
+        for place in rng.choices(places, k=POSITIONS // 2)
+    }
+    chosen = rng.sample(sorted(positions), min(POSITIONS, len(positions)))
+    specs = {}
+    for _, topic, partition in rng.sample(places, min(60, len(places))):
+        log = truth.logs[cluster, topic, partition]
+        record = log.records[rng.choice(log.offsets)]
+        specs[TopicPartition(topic, partition)] = record.timestamp + rng.choice([0, 0, 1, -1000])
+    return asyncio.run(_call(desk.servers[cluster], cluster, chosen, specs))
+
+
+async def _call(servers: str, cluster: str, positions: list[Position], times: dict[TopicPartition, int]) -> Answer:
+    async with Admin(servers) as admin:
+        asked = now()
+        records = await admin.record_timestamps(positions)
+        offsets = await admin.list_offsets({place: OffsetSpec.for_timestamp(at) for place, at in times.items()})
+        content: dict[Any, Any] = {"times": times}
+        content["records"] = {**records.done, **{one: type(why).__name__ for one, why in records.failed.items()}}
+        content["offsets"] = {place: (one.offset, one.timestamp) for place, one in offsets.done.items()}
+        content["offsets"] |= {place: type(why).__name__ for place, why in offsets.failed.items()}
+        return Answer(cluster, asked, now(), content)
+
+
+def judge(truth: Truth, answer: Answer) -> Verdict:
+    verdict = Verdict()
+    for position, found in answer.content.get("records", {}).items():
+        log = truth.logs[answer.cluster, position.topic, position.partition]
+        admissible = records_at(truth, answer, position)
+        verdict.comparisons += 1
+        if found not in admissible:
+            truths = " or ".join(sorted(map(str, admissible)))
+            where = f"{position.topic}-{position.partition} {position.offset}"
+            end = log.end(answer.asked, answer.answered)
+            text = f"record at {where}: {found}, truth {truths} (end {end})"
+            verdict.differences.append(Difference(NAME, answer.cluster, text, position.topic))
+    for place, found in answer.content.get("offsets", {}).items():
+        timestamp = answer.content["times"][place]
+        log = truth.logs[answer.cluster, place.topic, place.partition]
+        verdict.comparisons += 1
+        firsts = offsets_from(log, answer, timestamp)
+        if found not in firsts:
+            text = f"offset of time {timestamp} in {place}: {found}, truth {sorted(firsts)}"
+            verdict.differences.append(Difference(NAME, answer.cluster, text, place.topic))
+    return verdict
+
+
+def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | str | None]:
+    """What may be told of the first record from an offset on. None: there is none."""
+    log = truth.logs[answer.cluster, position.topic, position.partition]
+    end, start = log.end(answer.asked, answer.answered), log.start(answer.asked, answer.answered)
+    found: set[int | str | None] = set()
+    if position.offset < start.high or position.offset > end.low:
+        found.add("OffsetOutOfRange")
+    if position.offset < start.low or position.offset > end.high:
+        return found
+    at = position.offset
+    while (record := log.next_record(at)) is not None and record.began < answer.answered:
+        if record.offset >= start.low:
+            found.add(record.timestamp)
+        if record.ended <= answer.asked and record.offset >= start.high and not truth.is_compacted(record):
+            return found
+        at = record.offset + 1
+    return found | {None}
+
+
+def offsets_from(log: Log, answer: Answer, timestamp: int) -> set[tuple[int, int]]:
+    """First records with that time or a later one, with their times; offset -1: there is none."""
+    start = log.start(answer.asked, answer.answered)
+    found: set[tuple[int, int]] = set()
+    at = start.low
+    while (record := log.first_from_time(timestamp, at)) is not None:
+        if record.began < answer.answered:
+            found.add((record.offset, record.timestamp))
+        if record.ended <= answer.asked and record.offset >= start.high:
+            return found
+        at = record.offset + 1
+    return found | {(NO_RECORD, NO_RECORD)}
+
+
+def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+    part = rng.choice(["records", "offsets"])
+    rows = dict(answer.content.get(part, {}))
+    if not rows:
+        return None
+    one = rng.choice(list(rows))
+    rows[one] = -7 if part == "records" else (-7, -7)
+    return replace(answer, content=answer.content | {part: rows})

@@ -1,0 +1,207 @@
+"""Conducts a story: starts clusters and workers, asks while traffic runs and at rest, has the answers judged."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.rig import judge_describe, judge_offsets, judge_times
+from tests.rig.asking import Answer, Desk, Verdict
+from tests.rig.clusters import make_topics, new_cluster
+from tests.rig.facts import Notebook, Tail
+from tests.rig.story import Consumer, Story
+from tests.rig.truth import Truth
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAFFIC_S = 25.0
+GAP_S = 4.0
+QUESTIONS = (judge_offsets, judge_describe, judge_times)
+"""Asked while traffic runs, and again while it rests."""
+
+Say = Callable[[str], None]
+
+
+class Worker:
+    """A process with some of the actors."""
+
+    def __init__(self, folder: Path, name: str, actors: list[str]) -> None:
+        self.name = name
+        self.is_mortal = False
+        with (folder / f"{name}.log").open("w") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "tests.rig.worker", str(folder), name, *actors],
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def is_alive(self) -> bool:
+        return self._child.poll() is None
+
+    def tell(self, word: str) -> None:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(f"{word}\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            assert self.is_mortal, f"{self.name} has ended"
+
+    def wait_for(self, word: str) -> None:
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline().strip()
+        if line != word and not (self.is_mortal and not line):
+            raise AssertionError(f"{self.name} said {line!r} instead of {word!r}, status {self._child.poll()}")
+
+    def end(self) -> None:
+        if self.is_alive:
+            self._child.send_signal(signal.SIGKILL)
+        self._child.wait()
+
+
+class Report:
+    """Figures of a run."""
+
+    def __init__(self) -> None:
+        self.verdict = Verdict()
+        self.by_judge: Counter[str] = Counter()
+        self.seeded = 0
+        self.missed: list[str] = []
+        self.traffic_s = 0.0
+
+    def text(self, truth: Truth) -> str:
+        commits = sum(len(some) for some in truth.commits.values())
+        figures = {
+            "records": truth.records,
+            "commits": commits,
+            "groups": len(truth.by_group),
+            "comparisons": self.verdict.comparisons,
+            "differences": len(self.verdict.differences),
+            "defects seeded": self.seeded,
+            "defects missed": len(self.missed),
+        }
+        lines = [
+            f"{self.traffic_s / 60:.1f} minutes, " + ", ".join(f"{name} {count}" for name, count in figures.items()),
+            "comparisons: " + ", ".join(f"{name} {count}" for name, count in sorted(self.by_judge.items())),
+        ]
+        lines += [f"not compared: {reason} ({count})" for reason, count in sorted(self.verdict.unjudged.items())]
+        return "\n".join(lines)
+
+
+class Run:
+    """One story on its clusters."""
+
+    def __init__(self, story: Story, folder: Path, say: Say) -> None:
+        self.story = story
+        self.folder = folder
+        self.say = say
+        self.truth = Truth()
+        self.report = Report()
+        self.rng = random.Random(f"{story.seed}:questions")
+        self._tail = Tail(folder)
+        self.notebook = Notebook(folder / "conductor.facts")
+        self.workers: list[Worker] = []
+        self._open: list[tuple[object, Answer]] = []
+
+    def perform(self) -> Report:
+        """Raises AssertionError when the rig itself fails; differences are in the report."""
+        self.story.save(self.folder / "story.json")
+        with ExitStack() as stack:
+            servers = self._start_clusters(stack)
+            self.desk = Desk(servers, self.folder)
+            (self.folder / "servers.json").write_text(json.dumps(servers))
+            self.notebook.write(*make_topics(self.story, servers))
+            self.notebook.flush()
+            self._start_workers(stack)
+            began = time.monotonic()
+            until = began + self.story.minutes * 60
+            while time.monotonic() < until and not self.has_failed:
+                self._traffic(min(time.monotonic() + TRAFFIC_S, until))
+                self._rest(is_last=time.monotonic() >= until)
+            self.report.traffic_s = time.monotonic() - began
+            for worker in self.workers:
+                worker.tell("stop")
+            for worker in self.workers:
+                worker.wait_for("stopped")
+            self.learn()
+        return self.report
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.report.verdict.differences)
+
+    def _start_clusters(self, stack: ExitStack) -> dict[str, str]:
+        brokers = {cluster: new_cluster(cluster) for cluster in self.story.clusters}
+        for broker in brokers.values():
+            stack.callback(broker.stop)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda broker: broker.start(), brokers.values()))
+        return {cluster: broker.bootstrap_servers for cluster, broker in brokers.items()}
+
+    def _start_workers(self, stack: ExitStack) -> None:
+        """One for each cluster, and one for each who is to be killed."""
+        for index, cluster in enumerate(self.story.clusters):
+            mine = [actor for actor in self.story.actors if actor.cluster == cluster]
+            mortal = [actor.name for actor in mine if isinstance(actor, Consumer) and actor.dies_s]
+            lasting = [actor.name for actor in mine if actor.name not in mortal]
+            for name, actors in ((f"worker-{index}", lasting), *((f"mortal-{one}", [one]) for one in mortal)):
+                worker = Worker(self.folder, name, actors)
+                worker.is_mortal = name.startswith("mortal")
+                self.workers.append(worker)
+                stack.callback(worker.end)
+
+    def learn(self) -> None:
+        """Takes in what has been written down since."""
+        self.truth.add(self._tail.read())
+        troubles = [f"{one.actor}: {one.text}" for one in self.truth.troubles]
+        assert not troubles, "workers failed: " + "; ".join(troubles)
+
+    def _traffic(self, until: float) -> None:
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(GAP_S, left))
+            self.learn()
+            if time.monotonic() < until:
+                self._ask(self.rng.choice(QUESTIONS), self.rng.choice(self.story.clusters))
+
+    def _rest(self, *, is_last: bool) -> None:
+        for word in ("pause", "paused"):
+            for worker in self.workers:
+                worker.tell(word) if word == "pause" else worker.wait_for(word)
+        self.learn()
+        self._judge_all()
+        for question in QUESTIONS:
+            for cluster in self.story.clusters:
+                self._ask(question, cluster)
+        self._judge_all()
+        self.say(self.report.text(self.truth).splitlines()[0])
+        for worker in self.workers:
+            worker.tell("resume")
+
+    def _ask(self, question: object, cluster: str) -> None:
+        self._open.append((question, question.ask(self.desk, cluster, self.rng, self.truth)))  # type: ignore[attr-defined]
+
+    def _judge_all(self) -> None:
+        for question, answer in self._open:
+            self.judge(question, answer)
+        self._open.clear()
+
+    def judge(self, question: object, answer: Answer) -> None:
+        """Judges an answer, and a spoilt copy of it, in which a defect must be found."""
+        verdict = question.judge(self.truth, answer)  # type: ignore[attr-defined]
+        self.report.verdict.add(verdict)
+        self.report.by_judge[question.NAME] += verdict.comparisons  # type: ignore[attr-defined]
+        for difference in verdict.differences[:20]:
+            self.say(f"DIFFERENCE {difference}")
+        spoilt = question.spoil(answer, self.rng)  # type: ignore[attr-defined]
+        if spoilt is not None and not verdict.differences:
+            self.report.seeded += 1
+            if not question.judge(self.truth, spoilt).differences:  # type: ignore[attr-defined]
+                self.report.missed.append(f"{question.NAME}: a seeded defect")  # type: ignore[attr-defined]
+                self.say(f"DEFECT MISSED by {question.NAME}")  # type: ignore[attr-defined]

@@ -1,0 +1,112 @@
+"""The rig itself: its stories, its truth, and that its judges find a defect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.rig.asking import Difference
+from tests.rig.cast import draw
+from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Tail, TransactionEnded
+from tests.rig.run import Run
+from tests.rig.shrink import shrink
+from tests.rig.story import Committer, Consumer, Cutter, Producer, Story, Topic
+from tests.rig.truth import Truth
+
+CLUSTERS = ("embedded", "apache-4.3.1")
+
+
+def record(offset: int, began: int, ended: int, transaction: str | None = None) -> Produced:
+    return Produced("c", "t", 0, offset, 1000 + offset, 10, "p", offset, None, False, transaction, began, ended)
+
+
+def truth_of(*facts: object) -> Truth:
+    truth = Truth()
+    truth.add([Made("c", "t", 1, {}, 0, 0), *facts])  # type: ignore[list-item]
+    return truth
+
+
+def test_a_seed_gives_one_story(tmp_path: Path) -> None:
+    story = draw(7, 3, CLUSTERS)
+    assert story == draw(7, 3, CLUSTERS)
+    assert story != draw(8, 3, CLUSTERS)
+    story.save(tmp_path / "story.json")
+    assert Story.load(tmp_path / "story.json") == story
+
+
+def test_the_end_of_a_log_lies_between_what_was_acknowledged_and_what_was_sent() -> None:
+    log = truth_of(record(0, 10, 20), record(1, 30, 50)).logs["c", "t", 0]
+    assert log.end(asked=25, answered=28) == (1, 1)
+    assert log.end(asked=25, answered=31) == (1, 2)
+    assert log.end(asked=40, answered=45) == (1, 2)
+    assert log.end(asked=50, answered=55) == (2, 2)
+
+
+def test_a_marker_takes_an_offset_and_an_open_transaction_holds_the_last_stable_one() -> None:
+    facts = [record(0, 10, 20), record(1, 30, 40, "x")]
+    open_still = truth_of(*facts)
+    assert open_still.last_stable(("c", "t", 0), 50, 60) == (1, 1)
+    ended = truth_of(*facts, TransactionEnded("c", "x", True, [("t", 0)], 70, 80))
+    assert ended.last_stable(("c", "t", 0), 75, 76) == (1, 3)
+    assert ended.last_stable(("c", "t", 0), 80, 90) == (3, 3)
+    assert ended.logs["c", "t", 0].end(80, 90) == (3, 3)
+
+
+def test_commits_under_way_may_or_may_not_be_there() -> None:
+    one, two = (Committed("c", "g", "t", 0, at, -1, "", DONE, "a", at, at + 5) for at in (10, 20))
+    truth = truth_of(one, two)
+    key = ("c", "g", "t", 0)
+    assert truth.committed(key, 1, 5) == [None]
+    assert truth.committed(key, 12, 13) == [None, one]
+    assert truth.committed(key, 15, 19) == [one]
+    assert truth.committed(key, 16, 22) == [one, two]
+    assert truth.committed(key, 25, 26) == [two]
+
+
+def test_the_start_of_a_log_that_is_being_cut() -> None:
+    log = truth_of(record(0, 1, 2), Cut("c", "t", 0, 1, 10, 20)).logs["c", "t", 0]
+    assert (log.start(5, 6), log.start(12, 13), log.start(20, 21)) == ((0, 0), (0, 1), (1, 1))
+
+
+def test_facts_are_read_as_they_are_added(tmp_path: Path) -> None:
+    notebook, tail = Notebook(tmp_path / "a.facts"), Tail(tmp_path)
+    notebook.write(record(0, 1, 2))
+    notebook.flush()
+    assert list(tail.read()) == [record(0, 1, 2)]
+    (tmp_path / "a.facts").open("a").write('["Produced", "c"')  # of a worker that is killed
+    assert list(tail.read()) == []
+
+
+def test_the_smallest_story_is_found() -> None:
+    story = draw(3, 3, CLUSTERS)
+    guilty = next(actor for actor in story.actors if isinstance(actor, Producer) and actor.kind == "transactional")
+
+    def perform(smaller: Story) -> list[Difference]:
+        return [found] if guilty in smaller.actors else []
+
+    found = Difference("offsets", guilty.cluster, "wrong", guilty.topic)
+    smallest, shown = shrink(story, found, perform, attempts=30)
+    assert smallest.actors == (guilty,)
+    assert smallest.clusters == (guilty.cluster,)
+    assert shown == found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_short_run_has_no_difference_and_finds_every_seeded_defect(tmp_path: Path) -> None:
+    topics = (Topic("embedded", "small", 3), Topic("embedded", "paid", 1))
+    actors = (
+        Producer("writer", "embedded", "small", rate=50.0),
+        Producer("payer", "embedded", "paid", kind="transactional", aborts=0.5, leaves_open=True, rate=50.0),
+        Consumer("reader", "embedded", "readers", ("small", "paid"), every=10, commits=0.5),
+        Consumer("modern", "embedded", "moderns", ("small",), protocol="consumer", every=10),
+        Committer("wanderer", "embedded", "wanderers", ("small", "paid"), every_s=0.2, metadata=("", "text")),
+        Cutter("cutter", "embedded", "small", every_s=1.0),
+    )
+    story = Story(1, 0.15, ("embedded",), topics, actors)
+    said: list[str] = []
+    run = Run(story, tmp_path, said.append)
+    report = run.perform()
+    assert (report.verdict.differences, report.missed) == ([], []), said
+    assert report.seeded >= 3
+    assert run.truth.records > 100

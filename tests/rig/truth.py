@@ -1,0 +1,206 @@
+"""What must be so, by the facts that the workers wrote down: bounds for any time between a question and its answer.
+
+While traffic runs, a bound is an interval: what was acknowledged before the question is there, what was sent after
+the answer is not. Once the workers rest, both ends are the same, and an answer is right or wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.rig.facts import (
+    DONE,
+    FAILED,
+    Assigned,
+    Committed,
+    Consumed,
+    Cut,
+    Fact,
+    Left,
+    Made,
+    Produced,
+    Removed,
+    TransactionEnded,
+    Trouble,
+)
+
+Place = tuple[str, str, int]
+"""Cluster, topic and partition."""
+
+Key = tuple[str, str, str, int]
+"""Cluster, group, topic and partition."""
+
+FOREVER = 1 << 62
+
+
+class Between(NamedTuple):
+    """The first and the last value that may be."""
+
+    low: int
+    high: int
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
+
+@dataclass
+class Log:
+    """One partition. Records by offset; times of sending and of acknowledgement, each in order."""
+
+    records: dict[int, Produced] = field(default_factory=dict)
+    offsets: list[int] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
+    acknowledged: list[tuple[int, int]] = field(default_factory=list)
+    """When, and the offset after the record."""
+    markers: list[tuple[int, int]] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    transactions: dict[str, list[Produced]] = field(default_factory=dict)
+    unknown: int = 0
+
+    def add(self, record: Produced) -> None:
+        insort(self.sent, record.began)
+        if record.offset < 0:
+            self.unknown += 1
+            return
+        self.records[record.offset] = record
+        if self.offsets and record.offset < self.offsets[-1]:
+            insort(self.offsets, record.offset)
+        else:
+            self.offsets.append(record.offset)
+        insort(self.acknowledged, (record.ended, record.offset + 1))
+        if record.transaction is not None:
+            self.transactions.setdefault(record.transaction, []).append(record)
+
+    def end(self, asked: int, answered: int) -> Between:
+        """Offsets are given without gaps: as many as there are records and markers."""
+        known = bisect_right(self.acknowledged, (asked, FOREVER))
+        ended = sum(at <= asked for _, at in self.markers)
+        low = max([known + ended, *(after for _, after in self.acknowledged[max(0, known - 200) : known])])
+        begun = sum(at < answered for at, _ in self.markers)
+        return Between(low, bisect_left(self.sent, answered) + begun)
+
+    def start(self, asked: int, answered: int) -> Between:
+        low = max((cut.log_start for cut in self.cuts if cut.ended <= asked), default=0)
+        high = max((cut.log_start for cut in self.cuts if cut.began < answered), default=0)
+        return Between(low, high)
+
+    def next_record(self, offset: int) -> Produced | None:
+        """The first record from the offset on."""
+        index = bisect_left(self.offsets, offset)
+        return self.records[self.offsets[index]] if index < len(self.offsets) else None
+
+    def first_from_time(self, timestamp: int, start: int) -> Produced | None:
+        """The first record with that time or a later one, from the offset ``start`` on."""
+        for offset in self.offsets[bisect_left(self.offsets, start) :]:
+            if self.records[offset].timestamp >= timestamp:
+                return self.records[offset]
+        return None
+
+
+@dataclass
+class Truth:
+    """All facts so far."""
+
+    logs: dict[Place, Log] = field(default_factory=dict)
+    topics: dict[tuple[str, str], Made] = field(default_factory=dict)
+    removed: list[Removed] = field(default_factory=list)
+    commits: dict[Key, list[Committed]] = field(default_factory=lambda: defaultdict(list))
+    by_group: dict[tuple[str, str], set[Key]] = field(default_factory=lambda: defaultdict(set))
+    transactions: dict[tuple[str, str], TransactionEnded] = field(default_factory=dict)
+    assigned: dict[tuple[str, str], list[Assigned]] = field(default_factory=lambda: defaultdict(list))
+    left: dict[tuple[str, str], list[Left]] = field(default_factory=lambda: defaultdict(list))
+    troubles: list[Trouble] = field(default_factory=list)
+    records: int = 0
+
+    def add(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            match fact:
+                case Made() | Removed():
+                    self._add_topic(fact)
+                case Produced() | TransactionEnded() | Cut():
+                    self._add_to_log(fact)
+                case _:
+                    self._add_to_group(fact)
+
+    def _add_topic(self, fact: Made | Removed) -> None:
+        if isinstance(fact, Removed):
+            self.removed.append(fact)
+            return
+        self.topics[fact.cluster, fact.topic] = fact
+        for partition in range(fact.partitions):
+            self.logs.setdefault((fact.cluster, fact.topic, partition), Log())
+
+    def _add_to_log(self, fact: Produced | TransactionEnded | Cut) -> None:
+        match fact:
+            case Produced():
+                self.records += fact.offset >= 0
+                self.logs[fact.cluster, fact.topic, fact.partition].add(fact)
+            case TransactionEnded():
+                self.transactions[fact.cluster, fact.transaction] = fact
+                for topic, partition in fact.places:
+                    self.logs[fact.cluster, topic, partition].markers.append((fact.began, fact.ended))
+            case Cut():
+                self.logs[fact.cluster, fact.topic, fact.partition].cuts.append(fact)
+
+    def _add_to_group(self, fact: Committed | Consumed | Assigned | Left | Trouble) -> None:
+        match fact:
+            case Committed() if fact.outcome != FAILED:
+                key = (fact.cluster, fact.group, fact.topic, fact.partition)
+                insort(self.commits[key], fact, key=lambda one: one.began)
+                self.by_group[fact.cluster, fact.group].add(key)
+            case Assigned():
+                self.assigned[fact.cluster, fact.group].append(fact)
+            case Left():
+                self.left[fact.cluster, fact.group].append(fact)
+            case Trouble():
+                self.troubles.append(fact)
+            case _:
+                pass
+
+    def committed(self, key: Key, asked: int, answered: int) -> list[Committed | None]:
+        """What may be committed: the last one before the question, and those under way; None: nothing."""
+        before: Committed | None = None
+        others: list[Committed | None] = []
+        for commit in self.commits.get(key, ()):
+            if commit.ended <= asked and commit.outcome == DONE:
+                before, others = commit, [one for one in others if one is not None and one.ended > commit.began]
+            elif commit.began < answered:
+                others.append(commit)
+        return [None if one is None or one.offset < 0 else one for one in [before, *others]]
+
+    def last_stable(self, place: Place, asked: int, answered: int) -> Between:
+        """Where readers of committed records stop."""
+        log = self.logs[place]
+        low, high = log.end(asked, answered)
+        for name, records in log.transactions.items():
+            ended = self.transactions.get((place[0], name))
+            first = min(record.offset for record in records)
+            if records[0].began < answered and (ended is None or ended.ended > asked):
+                low = min(low, first)
+            if records[0].ended <= asked and (ended is None or ended.began >= answered):
+                high = min(high, first)
+        return Between(low, high)
+
+    def is_compacted(self, record: Produced) -> bool:
+        """Whether it may be gone, as its topic is compacted."""
+        made = self.topics.get((record.cluster, record.topic))
+        return made is not None and "compact" in made.settings.get("cleanup.policy", "")
+
+    def groups(self, cluster: str, answered: int) -> set[str]:
+        """Those that have committed something, or have had members, before then."""
+        found = {key[1] for key, commits in self.commits.items() if key[0] == cluster and commits[0].began < answered}
+        return found | {group for (where, group), some in self.assigned.items()
+                        if where == cluster and any(one.ended < answered for one in some)}  # fmt: skip
+
+    def members(self, cluster: str, group: str) -> dict[str, Assigned]:
+        """The last assignment of each member that has not left, by actor: as it is once all rest."""
+        gone = {(one.actor, one.session) for one in self.left[cluster, group]}
+        last = {one.actor: one for one in self.assigned[cluster, group]}
+        return {actor: one for actor, one in last.items() if (actor, one.session) not in gone}
