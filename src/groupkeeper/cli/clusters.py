@@ -110,7 +110,6 @@ def add_output(command: ArgumentParser) -> None:
         default="auto",
         help="default: auto, on a terminal unless NO_COLOR is set",
     )
-    how.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
 
 
 def cluster_of(options: Namespace) -> Cluster:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
@@ -60,36 +60,79 @@ COMMANDS = {
 }
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Descriptions are wrapped; examples, which have lines of their own, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
+class _StoreOnce(argparse._StoreAction):
+    """An option with one value: another value for it is an error, and does not win silently."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        given: dict[str, Any] = namespace.__dict__.setdefault("given_once", {})
+        if option_string is not None and given.setdefault(self.dest, values) != values:
+            raise argparse.ArgumentError(self, "given twice, with different values")
+        super().__call__(parser, namespace, values, option_string)
+
+
 class ArgumentParser(argparse.ArgumentParser):
-    """argparse's, but options are not abbreviated, typing errors are met halfway, and bad output is a failure."""
+    """argparse's, but options are not abbreviated, errors suggest what was meant, and bad output is a failure."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _HelpFormatter)
         super().__init__(allow_abbrev=False, **options)
+        self.register("action", None, _StoreOnce)
+        self.register("action", "store", _StoreOnce)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's, but what isn't known is refused by the parser of the command that was typed."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            getattr(options, "parser", self).error(f"unrecognized arguments: {' '.join(unknown)}")
+            getattr(options, "parser", self).refuse_unknown(*unknown)
         return options
 
-    def error(self, message: str) -> NoReturn:
-        """End with exit status 2, the usage and what is wrong, with what may have been meant."""
-        super().error(message + self._way_out(message))
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse's, but an unknown option is named before its value is taken for something else."""
+        if self._subparsers is None:
+            for word in args or ():
+                if word == "--":
+                    break
+                if word.startswith("--") and " " not in word and word.partition("=")[0] not in self.option_names:
+                    self.refuse_unknown(word)
+        elif args and args[0].startswith("--") and args[0] not in self.option_names:
+            self.error(f"unrecognized arguments: {args[0]}; options go after the command's name")
+        return super().parse_known_args(args, namespace)
 
-    def _way_out(self, message: str) -> str:
-        if message.startswith("unrecognized arguments: -"):
-            word = message.split()[2].partition("=")[0]
-            meant = similar(word, list(self._option_string_actions)) if word.startswith("--") else ""
-            return meant or "; see --help; what begins with '-' and is no option goes behind --"
+    @property
+    def option_names(self) -> Collection[str]:
+        return self._option_string_actions.keys()
+
+    def refuse_unknown(self, *words: str) -> NoReturn:
+        """End with exit status 2 and what may have been meant by the first of the words."""
+        name = words[0].partition("=")[0]
+        way_out = similar(name, list(self.option_names)) if name.startswith("--") else ""
+        if not way_out and name.startswith("-"):
+            way_out = "; see --help; put arguments that start with '-' after '--'"
+        self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit status 2, the usage and what is wrong."""
         if message.startswith("one of the arguments GROUP"):
-            return "; a group whose name begins with '-' goes behind --"
-        if "invalid choice: '" in message and "(choose from " in message:
-            typed = message.partition("invalid choice: '")[2].partition("'")[0]
-            choices = message.partition("(choose from ")[2].rstrip(")").replace("'", "").split(", ")
-            return similar(typed, choices)
-        return ""
+            message += "; put a group's name that starts with '-' after '--'"
+        super().error(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse's, but with the choice that may have been meant."""
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            text = f"invalid choice: {value!r} (choose from {', '.join(map(repr, choices))})"
+            raise argparse.ArgumentError(action, text + similar(str(value), choices))
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
@@ -104,6 +147,46 @@ def similar(typed: str, names: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def parse(words: Sequence[str]) -> Namespace:
+    """The options that were typed. Ends with exit status 2 for a wrong usage."""
+    ordered = in_order(words)
+    options: Namespace = parser(ordered).parse_args(ordered)
+    options.words = list(words)
+    return options
+
+
+_VALUES_BY_OPTION = {
+    "--bootstrap-server": 1,
+    "--context": 1,
+    "--command-config": 1,
+    "--timeout": 1,
+    "--output": 1,
+    "--color": 1,
+    "--wide": 0,
+    "--debug": 0,
+}
+"""Options of many commands, which may stand before the command, with the number of their values."""
+
+
+def in_order(words: Sequence[str]) -> list[str]:
+    """The words with options of many commands after the command's name, where they are parsed."""
+    rest, path, early = list(words), [], list[str]()
+    entries: Mapping[str, Entry] = COMMANDS
+    while rest:
+        name, is_joined, _ = rest[0].partition("=")
+        if name in _VALUES_BY_OPTION:
+            size = 1 if is_joined else 1 + _VALUES_BY_OPTION[name]
+            early += rest[:size]
+            rest = rest[size:]
+            continue
+        path.append(rest.pop(0))
+        loaded = entries[path[-1]].load() if path[-1] in entries else None
+        if not isinstance(loaded, Family):
+            break
+        entries = loaded.commands
+    return [*path, *early, *rest]
+
+
 def parser(words: Sequence[str] | None = None) -> ArgumentParser:
     """The parser for the words typed, None: of all commands. The parsed ``run`` is the function to call."""
     top = ArgumentParser(
@@ -112,8 +195,15 @@ def parser(words: Sequence[str] | None = None) -> ArgumentParser:
         epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 130 interrupted.",
     )
     top.add_argument("--version", action="version", version=f"groupkeeper {__version__}")
+    top.set_defaults(parser=top, run=_show_commands)
     _add_commands(top, COMMANDS, words)
     return top
+
+
+def _show_commands(options: Namespace) -> int:
+    """A family without a command: the commands that it has."""
+    complain(options.parser.format_help())
+    return 2
 
 
 def _usage(command: ArgumentParser) -> str:
@@ -129,7 +219,7 @@ def _usage(command: ArgumentParser) -> str:
 
 
 def _add_commands(above: ArgumentParser, entries: Mapping[str, Entry], words: Sequence[str] | None) -> None:
-    commands = above.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = above.add_subparsers(title="commands", metavar="COMMAND")
     chosen = None if words is None else next((word for word in words if not word.startswith("-")), "")
     rest = None if words is None else words[words.index(chosen) + 1 :] if chosen in words else []
     for name, entry in entries.items():
@@ -141,9 +231,11 @@ def _add_commands(above: ArgumentParser, entries: Mapping[str, Entry], words: Se
         nested = commands.add_parser(name, help=entry.purpose, description=description)
         nested.set_defaults(parser=nested, refuse=nested.error)
         if isinstance(loaded, Family):
+            nested.set_defaults(run=_show_commands)
             _add_commands(nested, loaded.commands, rest)
         else:
             nested.epilog = loaded.examples or None
             loaded.add_arguments(nested)
+            nested.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
             nested.usage = _usage(nested)
             nested.set_defaults(run=loaded.run)

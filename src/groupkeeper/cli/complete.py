@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.commands import parser
+from groupkeeper.cli.commands import in_order, parser
 from groupkeeper.cli.output import say
 
 _PATIENCE_MS = 2000
@@ -31,7 +31,7 @@ class Typed(NamedTuple):
 def complete(words: Sequence[str]) -> int:
     """Print the candidates; the exit status is always 0."""
     *before, begun = words or [""]
-    candidates = [*_candidates(_read(before), begun)]
+    candidates = [*_candidates(_read(in_order(before)), begun)]
     lines = []
     for value, meaning in dict(candidates).items():
         if value.isprintable() and (value.startswith(begun) or value == FILES):

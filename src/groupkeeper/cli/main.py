@@ -19,10 +19,9 @@ def _run(words: list[str]) -> int:
         from groupkeeper.cli.complete import complete
 
         return complete(words[1:])
-    from groupkeeper.cli.commands import parser
+    from groupkeeper.cli.commands import parse
 
-    options = parser(words).parse_args(words)
-    options.words = words
+    options = parse(words)
     try:
         status: int = options.run(options)
     except (BrokenPipeError, Unwritable):
@@ -31,7 +30,7 @@ def _run(words: list[str]) -> int:
         complain(f"interrupted{getattr(options, 'interrupted', '')}\n")
         return 130
     except Exception as error:
-        if getattr(options, "debug", True):
+        if getattr(options, "debug", False):
             raise
         complain(f"error: {error or type(error).__name__} ({type(error).__name__})\n")
         return 1

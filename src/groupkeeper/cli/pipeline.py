@@ -76,7 +76,6 @@ def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
         "--output-format", choices=["text", "json"], default="text",
         help=f"what is written to standard output: {told}, or a JSON object that sums up; default: text",
     )  # fmt: skip
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
 
 
 def _directory(text: str) -> str:

@@ -1,0 +1,97 @@
+"""What the parser of ``groupkeeper`` says of a wrong usage, and that options may stand before the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.cli.commands import in_order
+from groupkeeper.cli.main import main
+
+USAGE = 2
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("GROUPKEEPER_CONTEXT", raising=False)
+
+
+def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:
+    """The exit status and standard error."""
+    try:
+        status: object = main(words.split())
+    except SystemExit as ended:
+        status = ended.code
+    output, errors = capsys.readouterr()
+    assert output == ""
+    return status, errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        # The option is what's wrong, not its value, which would be taken for a group.
+        ("groups offsets --all-groups --status lost", "unrecognized arguments: --status; did you mean '--state'?"),
+        ("groups offsets --all-groups --min-lag=5", "unrecognized arguments: --min-lag=5; see --help"),
+        ("--foo bar groups list", "unrecognized arguments: --foo; options go after the command's name"),
+        ("groups --topic x offsets g", "unrecognized arguments: --topic; options go after the command's name"),
+        ("groups offsets g --output jso", "argument --output: invalid choice: 'jso'"),
+        ("groups offsets g --output jso", "; did you mean 'json'?"),
+        ("grops list", "; did you mean 'groups'?"),
+        ("groups list --context a --context b", "argument --context: given twice, with different values"),
+        ("--context a groups list --context b", "argument --context: given twice, with different values"),
+        ("groups offsets g --topic a --top 1 --top 2", "argument --top: given twice, with different values"),
+        ("--context dr groups list", "there is no context 'dr'"),
+        ("groups --context=dr list", "there is no context 'dr'"),
+        ("groups list --context dr --context dr", "there is no context 'dr'"),
+    ],
+)
+def test_wrong_usage_names_what_is_wrong(capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
+    status, errors = said(capsys, words)
+    assert (status, message in errors.splitlines()[-1]) == (USAGE, True), errors
+
+
+@pytest.mark.parametrize(
+    ("words", "ordered"),
+    [
+        ("--context dr groups list", "groups list --context dr"),
+        ("--debug --output=json groups --context groups offsets -- a", "groups offsets --debug --output=json "
+         "--context groups -- a"),
+        ("groups list g --context dr", "groups list g --context dr"),
+        ("--context dr history", "history --context dr"),
+        ("--version", "--version"),
+        ("--context", "--context"),
+        ("--context dr nosuch list", "nosuch --context dr list"),
+    ],
+)  # fmt: skip
+def test_options_before_the_command_go_after_its_name(words: str, ordered: str) -> None:
+    assert in_order(words.split()) == ordered.split()
+
+
+@pytest.mark.parametrize(("words", "command"), [("", "history"), ("groups", "delete-offsets"), ("plan", "sweep")])
+def test_a_family_alone_shows_its_commands(capsys: pytest.CaptureFixture[str], words: str, command: str) -> None:
+    status, errors = said(capsys, words)
+    assert status == USAGE
+    assert any(line.startswith(f"    {command}") for line in errors.splitlines())
+
+
+def test_help_is_as_wide_as_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    for words in (["groups", "--help"], ["groups", "watch", "--help"], ["plan", "clone", "--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        text = capsys.readouterr().out.partition("examples:")[0]
+        assert max(map(len, text.splitlines()), default=0) <= 72, text
+
+
+# A folder that no system call takes is an error that no command expects.
+def test_a_traceback_is_shown_only_when_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/" + "x" * 5000)
+    status, errors = said(capsys, "context show one")
+    assert (status, errors.startswith("error: ["), errors.endswith("(OSError)\n")) == (1, True, True), errors
+    with pytest.raises(OSError, match="too long"):
+        main(["--debug", "context", "show", "one"])
