@@ -74,7 +74,8 @@ class TestRefusals:
         assert begin.fail("--port", "0", "--data", "d") == "data directory d is in use by another broker"
 
     def test_an_unreadable_file(self, begin: Begin) -> None:
-        assert begin.fail("--config", "nope.properties") == "cannot read nope.properties: No such file or directory"
+        message = "cannot read nope.properties: No such file or directory"
+        assert begin.fail("--config", "nope.properties", status=2) == message
 
     def test_a_directory_that_cannot_be_made(self, begin: Begin) -> None:
         (begin.directory / "file").write_text("")
@@ -89,7 +90,7 @@ class TestRefusals:
         ],
     )
     def test_a_bad_setting(self, begin: Begin, given: str, message: str) -> None:
-        assert begin.fail("--data", "d", "--property", given) == message
+        assert begin.fail("--data", "d", "--property", given, status=2) == message
 
     def test_usage(self, begin: Begin) -> None:
         for arguments in (["--port", "x"], ["--port", "65536"], ["--nonsense"]):

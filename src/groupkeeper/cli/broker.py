@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
         properties = _properties(arguments)
         broker = Broker(port=arguments.port, directory=arguments.data, properties=properties)
     except InvalidSetting as error:
-        return _fail(str(error))
+        arguments.refuse(str(error))
     except OSError as error:
-        return _fail(f"cannot read {error.filename}: {error.strerror}")
+        arguments.refuse(f"cannot read {error.filename}: {error.strerror}")
     try:
         return _run_loop(_serve(broker))
     except InvalidSetting as error:

@@ -26,7 +26,7 @@ from groupkeeper.cli.render import (
 from groupkeeper.cli.reports import Page, Problem, Shape, Value, problem_of
 from groupkeeper.cli.terminal import Progress, has_colour
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.errors import ClientError, IllegalArgument
+from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ class UsageMistake(Exception):
 
 
 class Cluster(NamedTuple):
-    """Where a cluster is, and the properties of its clients."""
+    """Where a cluster is, the properties of its clients, and where those stand, for messages."""
 
     bootstrap_server: str
     properties: Mapping[str, str]
+    source: str = "--bootstrap-server"
 
 
 class Asking(NamedTuple):
@@ -118,13 +119,15 @@ def cluster_of(options: Namespace) -> Cluster:
     if name is None and options.bootstrap_server is None:
         name = os.environ.get(context_files.VARIABLE) or context_files.current()
     given: Mapping[str, str] = options.command_config or {}
+    source = "--command-config" if given else "--bootstrap-server" if name is None else f"--context {name}"
     if name is None:
         if options.bootstrap_server is None:
             raise UsageMistake(
                 "no cluster is named: give --bootstrap-server HOST:PORT or --context NAME, "
                 f"set {context_files.VARIABLE}, or choose one with 'groupkeeper context use NAME'"
             )
-        return Cluster(options.bootstrap_server, given)
+        note_misspelt(given)
+        return Cluster(options.bootstrap_server, given, source)
     try:
         context = context_files.read(name)
     except context_files.ContextProblem as problem:
@@ -132,7 +135,32 @@ def cluster_of(options: Namespace) -> Cluster:
     properties = {**_referred(context), **context.properties, **given}
     if context.properties and context_files.is_open_to_others(name):
         complain(f"note: other users may read the file of context {name}, which can hold secrets\n")
-    return Cluster(options.bootstrap_server or context.bootstrap_server, properties)
+    note_misspelt(properties)
+    return Cluster(options.bootstrap_server or context.bootstrap_server, properties, source)
+
+
+def admin_of(cluster: Cluster, timeout_ms: int) -> Admin:
+    """The cluster's client, not connected yet. Raises UsageMistake when its properties make no client."""
+    try:
+        return Admin(cluster.bootstrap_server, properties=cluster.properties, default_timeout_ms=timeout_ms)
+    except ClientError as problem:
+        raise UsageMistake(f"argument {cluster.source}: {problem}") from None
+
+
+def check(cluster: Cluster) -> None:
+    """Raise UsageMistake for what makes no client, and note properties that are perhaps misspelt."""
+    note_misspelt(cluster.properties)
+    admin_of(cluster, 1)
+
+
+def note_misspelt(properties: Mapping[str, str]) -> None:
+    """Say which names are perhaps misspelt. Others that are unknown pass: files of Java's clients may have them."""
+    if not properties:
+        return
+    from groupkeeper.cli.properties import misspelt
+
+    for name, meant in misspelt(properties).items():
+        complain(f"note: there is no client property {name!r}; did you mean {meant!r}?\n")
 
 
 def _referred(context: context_files.Context) -> Mapping[str, str]:
@@ -160,11 +188,7 @@ def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> 
 
 
 async def _run(options: Namespace, report: Report, cluster: Cluster) -> int:
-    try:
-        admin = Admin(cluster.bootstrap_server, properties=cluster.properties, default_timeout_ms=options.timeout)
-    except IllegalArgument as problem:
-        source = "--command-config" if options.command_config else "--context"
-        raise UsageMistake(f"argument {source}: {problem}") from None
+    admin = admin_of(cluster, options.timeout)
     writer = _writer(options, report)
     problems: list[Problem] = []
     remarks: list[str] = []

@@ -97,7 +97,7 @@ class ArgumentParser(argparse.ArgumentParser):
             getattr(options, "parser", self).refuse_unknown(*unknown)
         return options
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but an unknown option is named before its value is taken for something else."""
         if self._subparsers is None:
             for word in args or ():

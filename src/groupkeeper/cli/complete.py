@@ -159,8 +159,7 @@ def _names_in_cluster(typed: Typed, kind: str) -> list[str]:
     from argparse import ArgumentTypeError, Namespace
 
     from groupkeeper.cli import values
-    from groupkeeper.cli.clusters import UsageMistake, cluster_of
-    from groupkeeper.client.admin import Admin
+    from groupkeeper.cli.clusters import UsageMistake, admin_of, cluster_of
     from groupkeeper.client.errors import ClientError
     from groupkeeper.operations.selection import Names, list_selected
     from groupkeeper.protocol.errors import KafkaError
@@ -174,9 +173,7 @@ def _names_in_cluster(typed: Typed, kind: str) -> list[str]:
         options = Namespace(bootstrap_server=last("bootstrap_server"), context=last("context"), command_config=config)
         cluster = cluster_of(options)
         async with asyncio.timeout(_PATIENCE_MS / 1000):
-            async with Admin(
-                cluster.bootstrap_server, properties=cluster.properties, default_timeout_ms=_PATIENCE_MS
-            ) as admin:
+            async with admin_of(cluster, _PATIENCE_MS) as admin:
                 if kind == "GROUP":
                     return list((await list_selected(admin, Names(())))[1].group_ids)
                 return [topic.name for topic in await admin.list_topics()]

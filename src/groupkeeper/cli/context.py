@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli import context_files, values
-from groupkeeper.cli.clusters import add_output, print_report
+from groupkeeper.cli.clusters import Cluster, UsageMistake, add_output, check, print_report
 from groupkeeper.cli.commands import Command, Entry, Family
 from groupkeeper.cli.context_files import Context, ContextProblem
 from groupkeeper.cli.output import complain, say
@@ -107,7 +107,7 @@ def _add(options: Namespace) -> None:
     context_files.write(Context(options.name, options.bootstrap_server, path, properties))
     if options.use or len(context_files.names()) == 1:
         context_files.use(options.name)
-    say(f"context {options.name} is kept" + (" and in use\n" if context_files.current() == options.name else "\n"))
+    say(f"context {options.name} saved" + (" and selected\n" if context_files.current() == options.name else "\n"))
 
 
 def _ask(name: str) -> str:
@@ -123,13 +123,11 @@ def _ask(name: str) -> str:
 
 def _check(options: Namespace, path: str | None, properties: dict[str, str]) -> None:
     """Refuse what the client would refuse, while it is easy to mend."""
-    from groupkeeper.client.admin import Admin
-    from groupkeeper.client.errors import IllegalArgument
-
     try:
         referred = {} if path is None else values.properties(path)
-        Admin(options.bootstrap_server, properties={**referred, **properties})
-    except (ArgumentTypeError, IllegalArgument) as problem:
+        source = "--property" if properties else "--command-config"
+        check(Cluster(options.bootstrap_server, {**referred, **properties}, source))
+    except (ArgumentTypeError, UsageMistake) as problem:
         options.refuse(str(problem))
 
 
@@ -173,7 +171,7 @@ def _add_use(command: ArgumentParser) -> None:
 
 def _use(options: Namespace) -> None:
     context_files.use(options.name)
-    say(f"context {options.name} is in use\n")
+    say(f"context {options.name} selected\n")
 
 
 def _add_remove(command: ArgumentParser) -> None:
@@ -182,7 +180,7 @@ def _add_remove(command: ArgumentParser) -> None:
 
 def _remove(options: Namespace) -> None:
     context_files.remove(options.name)
-    say(f"context {options.name} is removed\n")
+    say(f"context {options.name} removed\n")
 
 
 ADD = Command(

@@ -9,14 +9,21 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli import values
-from groupkeeper.cli.clusters import Asking, Cluster, Report, UsageMistake, add_cluster, cluster_of, run_report
+from groupkeeper.cli.clusters import (
+    Asking,
+    Cluster,
+    Report,
+    UsageMistake,
+    add_cluster,
+    admin_of,
+    cluster_of,
+    run_report,
+)
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.plan_shapes import CHANGES
 from groupkeeper.cli.plan_writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.cli.reports import Page
 from groupkeeper.cli.typed import words_of
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.operations.plans.cloning import Source, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
@@ -47,7 +54,10 @@ def _add_arguments(command: ArgumentParser) -> None:
 def _report(options: Namespace) -> Report:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
         raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
-    if _source_of(options) is None and options.source == options.target and not options.topic_prefix:
+    options.other_cluster = _source_of(options)
+    if options.other_cluster is not None:
+        admin_of(options.other_cluster, options.timeout)  # so that bad properties are refused before a broker is asked
+    elif options.source == options.target and not options.topic_prefix:
         raise UsageMistake("a group cannot be cloned to itself")
     topics_of(options)
     return Report(CHANGES, _pages, is_plain=is_plain(options))
@@ -57,26 +67,24 @@ def _source_of(options: Namespace) -> Cluster | None:
     """Where the source group is, None: in the same cluster. Raises UsageMistake."""
     if options.from_bootstrap_server is None and options.from_context is None:
         return None
-    return cluster_of(
+    cluster = cluster_of(
         Namespace(
             bootstrap_server=options.from_bootstrap_server,
             context=options.from_context,
             command_config=options.from_command_config,
         )
     )
+    return cluster._replace(source=cluster.source.replace("--", "--from-", 1))
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
     options = asking.options
-    where = _source_of(options)
+    where: Cluster | None = options.other_cluster
     async with AsyncExitStack() as stack:
         other = None
         if where is not None:
             asking.progress.say(f"connecting to {where.bootstrap_server}")
-            try:
-                other = Admin(where.bootstrap_server, properties=where.properties, default_timeout_ms=options.timeout)
-            except IllegalArgument as problem:
-                raise UsageMistake(f"argument --from-command-config: {problem}") from None
+            other = admin_of(where, options.timeout)
             await stack.enter_async_context(other)
         asking.progress.say(f"planning {options.target}")
         made = await make_clone(

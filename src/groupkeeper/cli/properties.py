@@ -69,6 +69,42 @@ ADMIN_RULES: Mapping[str, Rule] = {
     "metadata.recovery.rebootstrap.trigger.ms": _NOT_NEGATIVE,
 }
 
+_OTHER_NAMES = """
+bootstrap.servers client.id metric.reporters
+sasl.client.callback.handler.class sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.service.name
+sasl.login.callback.handler.class sasl.login.class sasl.mechanism
+sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.url
+sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
+security.providers
+ssl.cipher.suites ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class
+ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+ssl.keystore.password ssl.keystore.type ssl.protocol ssl.provider ssl.secure.random.implementation
+ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
+ssl.truststore.type
+""".split()
+"""Names of the admin client's properties that have no rule, as far as one may set them in a file."""
+
+_IS_NEAR = 0.85
+
+
+def misspelt(properties: Mapping[str, str]) -> dict[str, str]:
+    """Names that the admin client doesn't know, each with the known one that is nearly the same.
+
+    Names that resemble none, as those of producers and consumers, are left out: one file often serves several clients.
+    """
+    from difflib import get_close_matches
+
+    known = [*ADMIN_RULES, *_OTHER_NAMES]
+    unknown = [name for name in properties if name not in known and name not in _OF_OTHER_CLIENTS]
+    near = {name: get_close_matches(name, known, n=1, cutoff=_IS_NEAR) for name in unknown}
+    return {name: found[0] for name, found in near.items() if found}
+
+
+_OF_OTHER_CLIENTS = ("bootstrap.controllers", "metadata.max.idle.ms", "sasl.server.callback.handler.class")
+"""Properties of Kafka's clients that resemble one of the admin client's."""
+
 _INTEGERS = {"INT": INT_MAX, "LONG": LONG_MAX, "SHORT": 2**15 - 1}
 
 

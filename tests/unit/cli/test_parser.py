@@ -57,15 +57,17 @@ def test_wrong_usage_names_what_is_wrong(capsys: pytest.CaptureFixture[str], wor
     ("words", "ordered"),
     [
         ("--context dr groups list", "groups list --context dr"),
-        ("--debug --output=json groups --context groups offsets -- a", "groups offsets --debug --output=json "
-         "--context groups -- a"),
+        (
+            "--debug --output=json groups --context groups list -- a",
+            "groups list --debug --output=json --context groups -- a",
+        ),
         ("groups list g --context dr", "groups list g --context dr"),
         ("--context dr history", "history --context dr"),
         ("--version", "--version"),
         ("--context", "--context"),
         ("--context dr nosuch list", "nosuch --context dr list"),
     ],
-)  # fmt: skip
+)
 def test_options_before_the_command_go_after_its_name(words: str, ordered: str) -> None:
     assert in_order(words.split()) == ordered.split()
 
