@@ -69,7 +69,7 @@ def main() -> int:
     differences = run.report.verdict.differences
     if differences and not options.no_shrink:
         explain(story, differences[0], folder)
-    if differences or run.report.missed:
+    if differences or run.report.verdict.missed:
         print(f"seed {story.seed}; facts and logs: {folder}")
         return 1
     if options.folder is None:

@@ -47,9 +47,11 @@ class Difference:
 
 @dataclass
 class Verdict:
-    """``unjudged``: so many comparisons could not be made, by reason."""
+    """``unjudged``: how many comparisons could not be made, by reason. ``missed``: seeded defects not found."""
 
     comparisons: int = 0
+    seeded: int = 0
+    missed: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     unjudged: dict[str, int] = field(default_factory=dict)
 
@@ -58,6 +60,8 @@ class Verdict:
 
     def add(self, other: Verdict) -> None:
         self.comparisons += other.comparisons
+        self.seeded += other.seeded
+        self.missed += other.missed
         self.differences += other.differences
         for reason, count in other.unjudged.items():
             self.unjudged[reason] = self.unjudged.get(reason, 0) + count
@@ -88,7 +92,9 @@ class Desk:
 
     def ask(self, cluster: str, *words: str) -> Answer:
         """The JSON of a command of `groupkeeper`."""
-        answer = self.run(cluster, *words, "--output", "json", "--bootstrap-server", self.servers[cluster])
+        options = ["--output", "json", "--bootstrap-server", self.servers[cluster]]
+        at = words.index("--") if "--" in words else len(words)
+        answer = self.run(cluster, *words[:at], *options, *words[at:])
         try:
             content = json.loads(answer.content)
         except json.JSONDecodeError:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.rig import judge_describe, judge_offsets, judge_times
+from tests.rig import judge_clone, judge_describe, judge_offsets, judge_plans, judge_times
 from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
 from tests.rig.facts import Notebook, Tail
@@ -72,8 +72,6 @@ class Report:
     def __init__(self) -> None:
         self.verdict = Verdict()
         self.by_judge: Counter[str] = Counter()
-        self.seeded = 0
-        self.missed: list[str] = []
         self.traffic_s = 0.0
 
     def text(self, truth: Truth) -> str:
@@ -84,8 +82,8 @@ class Report:
             "groups": len(truth.by_group),
             "comparisons": self.verdict.comparisons,
             "differences": len(self.verdict.differences),
-            "defects seeded": self.seeded,
-            "defects missed": len(self.missed),
+            "defects seeded": self.verdict.seeded,
+            "defects missed": len(self.verdict.missed),
         }
         lines = [
             f"{self.traffic_s / 60:.1f} minutes, " + ", ".join(f"{name} {count}" for name, count in figures.items()),
@@ -180,9 +178,25 @@ class Run:
             for cluster in self.story.clusters:
                 self._ask(question, cluster)
         self._judge_all()
+        self._change_and_clone()
         self.say(self.report.text(self.truth).splitlines()[0])
         for worker in self.workers:
             worker.tell("resume")
+
+    def _change_and_clone(self) -> None:
+        for cluster in self.story.clusters:
+            verdict = judge_plans.act(self.desk, cluster, self.rng, self.truth, self.notebook)
+            self._take(judge_plans.NAME, verdict)
+            self.learn()
+        self._take(judge_clone.NAME, judge_clone.act(self.desk, self.story, self.rng, self.truth))
+
+    def _take(self, name: str, verdict: Verdict) -> None:
+        self.report.verdict.add(verdict)
+        self.report.by_judge[name] += verdict.comparisons
+        for difference in verdict.differences[:20]:
+            self.say(f"DIFFERENCE {difference}")
+        for defect in verdict.missed:
+            self.say(f"DEFECT MISSED {defect}")
 
     def _ask(self, question: object, cluster: str) -> None:
         self._open.append((question, question.ask(self.desk, cluster, self.rng, self.truth)))  # type: ignore[attr-defined]
@@ -195,13 +209,10 @@ class Run:
     def judge(self, question: object, answer: Answer) -> None:
         """Judges an answer, and a spoilt copy of it, in which a defect must be found."""
         verdict = question.judge(self.truth, answer)  # type: ignore[attr-defined]
-        self.report.verdict.add(verdict)
-        self.report.by_judge[question.NAME] += verdict.comparisons  # type: ignore[attr-defined]
-        for difference in verdict.differences[:20]:
-            self.say(f"DIFFERENCE {difference}")
+        self._take(question.NAME, verdict)  # type: ignore[attr-defined]
         spoilt = question.spoil(answer, self.rng)  # type: ignore[attr-defined]
         if spoilt is not None and not verdict.differences:
-            self.report.seeded += 1
+            self.report.verdict.seeded += 1
             if not question.judge(self.truth, spoilt).differences:  # type: ignore[attr-defined]
-                self.report.missed.append(f"{question.NAME}: a seeded defect")  # type: ignore[attr-defined]
+                self.report.verdict.missed.append(f"{question.NAME}: a seeded defect")  # type: ignore[attr-defined]
                 self.say(f"DEFECT MISSED by {question.NAME}")  # type: ignore[attr-defined]

@@ -107,6 +107,6 @@ def test_a_short_run_has_no_difference_and_finds_every_seeded_defect(tmp_path: P
     said: list[str] = []
     run = Run(story, tmp_path, said.append)
     report = run.perform()
-    assert (report.verdict.differences, report.missed) == ([], []), said
-    assert report.seeded >= 3
+    assert (report.verdict.differences, report.verdict.missed) == ([], []), said
+    assert report.verdict.seeded >= 3
     assert run.truth.records > 100
