@@ -92,6 +92,14 @@ BUGS = (
         ("Agreement",),
     ),
     Bug(
+        "a group keeps its last place free",
+        "classic_join",
+        "len(step.roster.members) < step.settings.group_max_size",
+        "len(step.roster.members) < step.settings.group_max_size - 1",
+        ("Liveness",),
+        (("max_size", 3), ("group_count", 1)),
+    ),
+    Bug(
         "members of an old generation may commit",
         "offsets",
         "    check_generation(roster, generation)\n",

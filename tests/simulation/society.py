@@ -62,6 +62,8 @@ class Society:
 
     def _fate(self, consumer: Consumer) -> None:
         """Things happen to a consumer now and then."""
+        if consumer not in self.consumers:
+            return
         world, plan, random = self.world, self.world.plan, self.world.random
         world.at(consumer.character.heartbeat_interval_ms, partial(self._fate, consumer))
         if consumer.phase is Phase.STOPPED:
@@ -92,6 +94,14 @@ class Society:
         for consumer in self.consumers:
             if consumer.character.client_id in self._came_back_different:
                 consumer.leave()
+
+    def make_fit(self, group_id: str, max_size: int) -> None:
+        """Ends all clients of a group but as many as it has room for, without a word; they never come again."""
+        clients = [one for one in self.consumers if one.character.group_id == group_id]
+        for consumer in self.world.random.sample(clients, max(len(clients) - max_size, 0)):
+            self.world.note(group_id, f"{consumer.character.client_id} gives up")
+            consumer.crash()
+            self.consumers.remove(consumer)
 
     # --- operators
 
