@@ -7,6 +7,7 @@ from struct import Struct
 
 from groupkeeper.broker.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
 from groupkeeper.protocol.record_batch import check_crc, read_header
+from groupkeeper.protocol.zigzag import read_zigzag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ _LENGTH_PREFIX = 12
 _WALK = Struct(">qiibIhi")
 _SCAN_CHUNK = 1 << 20
 _SEARCH_LIMIT = 1 << 26
+_MAGIC = 2
+_MAGIC_AT = 16
+_COMPRESSION_BITS = 0x07
 
 
 INDEX_SUFFIXES = (".index", ".timeindex")
@@ -248,7 +252,7 @@ def _plausible_header(chunk: bytes, at: int, position: int, next_offset: int) ->
         header = read_header(chunk, at)
     except ValueError as error:
         raise BrokenBatch(position, str(error)) from None
-    if header.magic != 2:
+    if header.magic != _MAGIC:
         raise BrokenBatch(position, f"magic {header.magic}")
     if header.base_offset < next_offset:
         raise BrokenBatch(position, f"base offset {header.base_offset} where at least {next_offset} is due")
@@ -260,16 +264,44 @@ def _plausible_header(chunk: bytes, at: int, position: int, next_offset: int) ->
 def find_batch_behind(descriptor: int, size: int, position: int, next_offset: int) -> int | None:
     """Where a whole, valid batch of a later offset begins behind `position`, or None.
 
-    This tells a torn tail from corruption in the middle. Batches inside records' values have lower offsets.
+    This tells a torn tail from corruption in the middle. What looks like a batch in a record of a torn batch is none.
     """
     rest = os.pread(descriptor, min(size - position, _SEARCH_LIMIT), position)
-    found = rest.find(b"\x02", HEADER_SIZE)
+    torn_end = _end_of_torn_records(rest, size - position, next_offset)
+    found = rest.find(b"\x02", max(torn_end + _MAGIC_AT, HEADER_SIZE))
     while found != -1:
-        start = found - 16
+        start = found - _MAGIC_AT
         if start > 0 and len(rest) - start >= HEADER_SIZE and _is_whole(rest, start, next_offset):
             return position + start
         found = rest.find(b"\x02", found + 1)
     return None
+
+
+def _end_of_torn_records(rest: bytes, size: int, next_offset: int) -> int:
+    """Where the records end of a batch at the beginning that ends past `size`, the end of the file; 0 if there is none.
+
+    Where only its length is wrong, its records end before the next batch. Of compressed records that can't be told:
+    they count as torn, as every broken tail does in Apache Kafka.
+    """
+    at = 0
+    try:
+        header = read_header(rest)
+        if header.magic != _MAGIC or header.base_offset < next_offset or header.size_in_bytes <= size:
+            return 0
+        if header.attributes & _COMPRESSION_BITS:
+            return len(rest)
+        at = HEADER_SIZE
+        for offset_delta in range(header.record_count):
+            length, begin = read_zigzag(rest, at)
+            _, after_timestamp = read_zigzag(rest, begin + 1)
+            if length < 0 or read_zigzag(rest, after_timestamp)[0] != offset_delta:
+                return at
+            at = begin + length
+    except IndexError:  # the file ends within this record
+        return len(rest)
+    except ValueError:  # no header, or no record
+        return at
+    return at
 
 
 def _is_whole(rest: bytes, start: int, next_offset: int) -> bool:

@@ -347,6 +347,34 @@ class TestRecovery:
         assert again.failure is None
         assert again.log_end_offset == 3
 
+    @pytest.mark.parametrize("codec", [0, 3], ids=["plain", "lz4"])
+    def test_a_batch_of_a_later_offset_within_a_torn_batch_is_no_corruption(
+        self, open_log: OpenLog, tmp_path: Path, codec: int
+    ) -> None:
+        log = open_log()
+        log.append(batch(3), 0)
+        copied = write_batch([Record(None, b"value")], base_offset=1_000)  # a backup of another log, for example
+        made = bytearray(write_batch([Record(None, b"first"), Record(b"key", copied), Record(None, bytes(100))]))
+        made[22] |= codec  # codecs may leave bytes as they are
+        log.append(bytes(made), 0)
+        content = (tmp_path / LOG_FILE).read_bytes()
+        assert copied in content
+        (tmp_path / LOG_FILE).write_bytes(content[:-2])
+        again = open_log()
+        assert again.failure is None
+        assert again.log_end_offset == 3
+        assert again.append(batch(), 0) == 3
+
+    def test_a_wrong_length_is_corruption_when_a_batch_follows(self, open_log: OpenLog, tmp_path: Path) -> None:
+        log = open_log()
+        log.append(write_batch([Record(None, b"one"), Record(None, b"two")]), 0)
+        log.append(batch(2), 0)
+        content = bytearray((tmp_path / LOG_FILE).read_bytes())
+        content[8] ^= 0x01  # now it seems to end far past the end of the file
+        (tmp_path / LOG_FILE).write_bytes(content)
+        assert "is corrupt at position 0" in (open_log().failure or "")
+        assert (tmp_path / LOG_FILE).read_bytes() == content
+
     def test_zeros_at_the_end_are_cut_off(self, open_log: OpenLog, tmp_path: Path) -> None:
         open_log().append(batch(3), 0)
         with (tmp_path / LOG_FILE).open("ab") as file:
