@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from logging import getLogger
 
 from groupkeeper.broker.settings import InvalidSetting
 from groupkeeper.java_properties import parse_properties
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress
 from groupkeeper.protocol.uuids import uuid_text
+
+_log = getLogger("groupkeeper.broker")
 
 META_FILE = "meta.properties"
 PRODUCER_ID_BLOCK = 1000
@@ -27,12 +31,24 @@ def random_uuid() -> bytes:
             return bytes(drawn)
 
 
-def replace_file(path: str, text: str) -> None:
-    """Writes a file so that it has either its old or its new content, whenever this program ends."""
+def replace_file(path: str, text: str, *, survives_power_failure: bool = True) -> None:
+    """Writes a file so that it has either its old or its new content, whenever this program, or the machine, ends.
+
+    Without `survives_power_failure` the machine may lose both: for what the next start can do without. Raises OSError.
+    """
     temporary = path + ".tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)
+        if survives_power_failure:
+            file.flush()
+            os.fsync(file.fileno())
     os.replace(temporary, path)
+    if survives_power_failure:
+        directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
 
 class StorageDirectory:
@@ -89,18 +105,29 @@ class StorageDirectory:
         return known["cluster.id"]
 
     def new_producer_id(self) -> int:
-        """A producer id that was never given out in this directory; blocks of them are reserved on disk."""
+        """A producer id that was never given out in this directory; blocks of them are reserved on disk.
+
+        Raises `CoordinatorLoadInProgress`, as Kafka does, while no block can be reserved: clients try again.
+        """
         if self._next_producer_id == self._producer_ids_end:
             path = self.file("producer-ids")
             try:
-                with open(path, encoding="utf-8") as file:
-                    self._next_producer_id = int(file.read())
-            except FileNotFoundError:
-                self._next_producer_id = 0
-            self._producer_ids_end = self._next_producer_id + PRODUCER_ID_BLOCK
-            replace_file(path, f"{self._producer_ids_end}\n")
+                first = self._first_unreserved(path)
+                replace_file(path, f"{first + PRODUCER_ID_BLOCK}\n")
+            except OSError as error:
+                _log.warning("cannot reserve producer ids in %s: %s", path, error.strerror)
+                raise CoordinatorLoadInProgress(f"cannot reserve producer ids: {error.strerror}") from error
+            self._next_producer_id, self._producer_ids_end = first, first + PRODUCER_ID_BLOCK
         self._next_producer_id += 1
         return self._next_producer_id - 1
+
+    @staticmethod
+    def _first_unreserved(path: str) -> int:
+        try:
+            with open(path, encoding="utf-8") as file:
+                return int(file.read())
+        except FileNotFoundError:
+            return 0
 
     def close(self) -> None:
         """Gives the directory free."""

@@ -247,7 +247,9 @@ class PartitionLog:
     def _make_directory(self) -> None:
         os.makedirs(self._directory, exist_ok=True)
         metadata = os.path.join(self._directory, PARTITION_METADATA)
-        replace_file(metadata, f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n")
+        # No more durable than the records that follow: a directory that doesn't tell its topic's id is taken as it is.
+        text = f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n"
+        replace_file(metadata, text, survives_power_failure=False)
 
     def advance_start(self, offset: int) -> None:
         """Makes `offset` the first that may be read, if it isn't before that; segments wholly before it are removed."""

@@ -23,13 +23,15 @@ from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidRequest,
     InvalidTopicException,
+    KafkaStorageError,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
     from groupkeeper.broker.config import Config
@@ -42,7 +44,8 @@ JOURNAL = "topics.journal"
 START_OFFSETS = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _DELETED = ".deleted"
-_PARTITION_DIRECTORY = re.compile(r".+-\d+")
+_PARTITION_DIRECTORY = re.compile(r"(?P<partition>.+-\d+?)(?P<aside>(?:\.\d+)?\.deleted)?")
+_LONGEST_ASIDE = 200
 _REMEMBERED_DELETIONS = 1000
 INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 METADATA_TOPIC = "__cluster_metadata"
@@ -95,6 +98,7 @@ class Topics:
         self._dropped_ids: set[bytes] = set()
         self._journal = Journal(directory.file(JOURNAL), "topic registry")
         self._is_loaded = False
+        self._remover: ThreadPoolExecutor | None = None
         self._on_created: list[Callable[[Topic], None]] = []
         self._on_deleted: list[Callable[[Topic], None]] = []
         self._on_changed: list[Callable[[Topic], None]] = []
@@ -160,16 +164,15 @@ class Topics:
         topic_id = random_uuid()
         config = self.config_of(configs or {})
         entry = {"create": name, "id": topic_id.hex(), "partitions": num_partitions, "configs": dict(config.overrides)}
+        self._make_room(name, range(num_partitions))
         self._journal.write(entry)
         topic = self._add(name, topic_id, num_partitions, config)
-        for log in topic.partitions:
-            self._move_aside(self._log_directory(name, log.index))
         for callback in self._on_created:
             callback(topic)
         return topic
 
     def delete(self, name: str) -> None:
-        """Removes a topic and its logs. Raises `UnknownTopicOrPartition`."""
+        """Removes a topic and its logs. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
         topic = self._topic_by_name.get(name)
         if topic is None:
             raise UnknownTopicOrPartition
@@ -180,7 +183,12 @@ class Topics:
         self._sorted_names = None
         for log in topic.partitions:
             log.close("the topic was deleted")
-            self._move_aside(self._log_directory(name, log.index))
+            directory = self._log_directory(name, log.index)
+            try:
+                self._move_aside(directory)
+            except OSError as error:
+                # The deletion stands in the registry: the next start removes it, and no topic is made in its place.
+                _log.error("%s of a deleted topic cannot be removed: %s", directory, error.strerror)
         self._remember_deleted(name)
         for callback in self._on_deleted:
             callback(topic)
@@ -196,11 +204,11 @@ class Topics:
         return self._deleted_ms.get(name, -1) >= since_ms
 
     def grow(self, topic: Topic, num_partitions: int) -> None:
-        """Adds partitions up to a total."""
+        """Adds partitions up to a total. Raises `KafkaStorageError`; then nothing happened."""
+        self._make_room(topic.name, range(len(topic.partitions), num_partitions))
         self._journal.write({"grow": topic.name, "partitions": num_partitions})
         for index in range(len(topic.partitions), num_partitions):
             topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
-            self._move_aside(self._log_directory(topic.name, index))
         for callback in self._on_changed:
             callback(topic)
 
@@ -243,12 +251,34 @@ class Topics:
     def _log_directory(self, name: str, index: int) -> str:
         return self._directory.file(f"{name}-{index}")
 
+    def _make_room(self, name: str, indexes: Iterable[int]) -> None:
+        """Moves away what deletions left where new partitions will be. Raises `KafkaStorageError`."""
+        for index in indexes:
+            directory = self._log_directory(name, index)
+            try:
+                self._move_aside(directory)
+            except OSError as error:
+                raise KafkaStorageError(
+                    f"{directory} of a deleted topic is in the way and cannot be moved: {error.strerror}"
+                ) from error
+
     def _move_aside(self, directory: str) -> None:
-        if os.path.isdir(directory):
-            aside = directory + _DELETED
-            shutil.rmtree(aside, ignore_errors=True)
-            os.rename(directory, aside)
-            shutil.rmtree(aside, ignore_errors=True)
+        """Frees the name of a directory at once, and removes the directory in the background. Raises OSError."""
+        if not os.path.isdir(directory):
+            return
+        name, _, index = os.path.basename(directory).rpartition("-")
+        start = self._directory.file(f"{name[:_LONGEST_ASIDE]}-{index}")  # the longest name has no room for more
+        aside, number = start + _DELETED, 0
+        while os.path.exists(aside):
+            number += 1
+            aside = f"{start}.{number}{_DELETED}"
+        os.rename(directory, aside)
+        if self._remover is None:
+            # Imported late: most brokers delete nothing.
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._remover = ThreadPoolExecutor(1, "remove-deleted-topics")
+        self._remover.submit(shutil.rmtree, aside, ignore_errors=True)
 
     # ------------------------------------------------------------------ on disk
 
@@ -281,13 +311,13 @@ class Topics:
 
         foreign, leftovers = [], []
         for name in sorted(os.listdir(self._directory.path)):
-            path, partition = self._directory.file(name), name.removesuffix(_DELETED)
-            if not _PARTITION_DIRECTORY.fullmatch(partition) or not os.path.isdir(path):
+            path, match = self._directory.file(name), _PARTITION_DIRECTORY.fullmatch(name)
+            if match is None or not os.path.isdir(path):
                 continue
-            topic_id, is_aside = topic_id_of(path), name != partition
+            topic_id, is_aside = topic_id_of(path), match["aside"] is not None
             if topic_id in self._dropped_ids or (is_aside and topic_id is not None):
                 leftovers.append(path)
-            elif not is_aside and not self._is_registered(partition, topic_id):
+            elif not is_aside and not self._is_registered(match["partition"], topic_id):
                 foreign.append(name)
         if foreign:
             shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
@@ -348,7 +378,10 @@ class Topics:
         write_checkpoint(self._directory.file(START_OFFSETS), offsets)
 
     def close(self) -> None:
-        """Closes every log and the registry."""
+        """Closes every log and the registry, once what was deleted is removed."""
+        if self._remover is not None:
+            self._remover.shutdown()
+            self._remover = None
         logs = [log for topic in self._topic_by_name.values() for log in topic.partitions]
         if self._is_loaded:
             self._is_loaded = False

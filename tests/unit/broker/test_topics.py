@@ -1,18 +1,24 @@
 """The topic registry: what survives a restart, and what is refused."""
 
+import os
+import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from groupkeeper.broker.config import Config
+from groupkeeper.broker.journal import Journal
 from groupkeeper.broker.open_files import OpenFiles
 from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.broker.storage_directory import DirectoryInUse, StorageDirectory
+from groupkeeper.broker.storage_directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
 from groupkeeper.broker.topics import Topics
 from groupkeeper.protocol.errors import (
+    CoordinatorLoadInProgress,
     InvalidPartitions,
     InvalidTopicException,
+    KafkaStorageError,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -191,6 +197,43 @@ class TestStorageDirectory:
         assert given[0] == 0
         assert len(set(given)) == len(given)
 
+    def test_producer_ids_are_never_given_twice_after_a_failed_write(self, tmp_path: Path) -> None:
+        directory = StorageDirectory(str(tmp_path), 1)
+        given = [directory.new_producer_id() for _ in range(PRODUCER_ID_BLOCK)]
+        obstacle = tmp_path / "producer-ids.tmp"
+        obstacle.mkdir()  # what is written before it is put in place cannot be written
+        for _ in range(2):
+            with pytest.raises(CoordinatorLoadInProgress, match="cannot reserve producer ids: Is a directory"):
+                directory.new_producer_id()
+        obstacle.rmdir()
+        given.append(directory.new_producer_id())
+        directory.close()
+        again = StorageDirectory(str(tmp_path), 1)
+        given.append(again.new_producer_id())
+        again.close()
+        assert given == [*range(PRODUCER_ID_BLOCK), PRODUCER_ID_BLOCK, 2 * PRODUCER_ID_BLOCK]
+
+    def test_a_replaced_file_is_on_the_disk_before_its_name_is(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        steps: list[str] = []
+        fsync, replace = os.fsync, os.replace
+
+        def note_fsync(descriptor: int) -> None:
+            steps.append(f"fsync {os.path.basename(os.readlink(f'/proc/self/fd/{descriptor}'))}")
+            fsync(descriptor)
+
+        def note_replace(source: str, target: str) -> None:
+            steps.append("replace")
+            replace(source, target)
+
+        monkeypatch.setattr("os.fsync", note_fsync)
+        monkeypatch.setattr("os.replace", note_replace)
+        journal = Journal(str(tmp_path / "topics.journal"), "topic registry")
+        journal.begin([{"create": "t"}])
+        journal.close()
+        assert steps == ["fsync topics.journal.tmp", "replace", f"fsync {tmp_path.name}"]
+
     def test_uuids_as_texts(self) -> None:
         assert uuid_text(bytes(range(16))) == "AAECAwQFBgcICQoLDA0ODw"
         assert uuid_of("AAECAwQFBgcICQoLDA0ODw") == bytes(range(16))
@@ -238,3 +281,55 @@ def test_a_registry_of_random_bytes_is_named(open_topics: OpenTopics, tmp_path: 
     (tmp_path / "topics.journal").write_bytes(b"\xff\xfe\n")
     with pytest.raises(InvalidSetting, match=r"topics\.journal is damaged"):
         open_topics()
+
+
+def test_a_topic_of_the_longest_name_can_be_deleted(open_topics: OpenTopics, tmp_path: Path) -> None:
+    topics, name = open_topics(), "n" * 249
+    for _ in range(2):
+        topics.create(name, 1).partitions[0].append(BATCH, 1)
+        topics.delete(name)
+    topics.close()
+    assert not [path.name for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_a_directory_that_cannot_be_moved_is_in_nobodys_way_but_its_own_topics(
+    open_topics: OpenTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = open_topics()
+    deleted: list[str] = []
+    topics.on_deleted(lambda topic: deleted.append(topic.name))
+    topics.create("t", 1).partitions[0].append(BATCH, 1)
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.rename", fail)
+        topics.delete("t")
+        assert deleted == ["t"]
+        with pytest.raises(KafkaStorageError, match="t-0 of a deleted topic is in the way"):
+            topics.create("t", 1)
+        assert topics.get("t") is None
+        assert list(open_topics().names()) == []
+    assert not (tmp_path / "t-0").exists()
+
+
+def test_logs_are_removed_in_the_background(
+    open_topics: OpenTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    rmtree = shutil.rmtree
+
+    def remove(path: str, *, ignore_errors: bool) -> None:
+        threads.append(threading.current_thread())
+        rmtree(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr("shutil.rmtree", remove)
+    topics = open_topics()
+    topics.create("t", 1).partitions[0].append(BATCH, 1)
+    topics.delete("t")
+    assert not (tmp_path / "t-0").exists()
+    topics.close()
+    assert not [path.name for path in tmp_path.iterdir() if path.is_dir()]
+    assert threads
+    assert threading.current_thread() not in threads
