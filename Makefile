@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CONFORMANCE_KIT ?= ../shared/conformance
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_REQUIRE_VIRTUALENV := 1
+unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test browser check conformance bench docs fmt lock clean
@@ -21,7 +22,7 @@ demo: $(VENV)/.demo ## A tour on real input: broker, producers, consumers, and t
 
 test: $(VENV)/.dev ## All tests that need neither Java nor network
 	@echo "test: running pytest"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 browser: ## A headless Chromium for tests/browser: Debian's, where root may install it (says so otherwise)
 	@tools/browser.sh

@@ -8,6 +8,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.fixtures import FixtureDef
+
+TIME_LIMIT_S = 60.0  # as pyproject.toml says for tests without one of their own
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: one more than there are processors, since tests with real clients wait much of their time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For parallel runs: what shares a costly fixture stays together, what has a long time limit starts first."""
+    longest: dict[str, float] = {}
+    places: dict[str, str] = {}
+    for item in items:
+        group = _sharing_group(item)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+        places[item.nodeid] = group or item.nodeid
+        marker = item.get_closest_marker("timeout")
+        limit = float(marker.args[0]) if marker is not None and marker.args else TIME_LIMIT_S
+        longest[places[item.nodeid]] = max(limit, longest.get(places[item.nodeid], 0.0))
+    items.sort(key=lambda item: -longest[places[item.nodeid]])
+
+
+def _sharing_group(item: pytest.Item) -> str | None:
+    """What the tests have in common that one process has to run; None for a test that shares no fixture."""
+    definitions: dict[str, list[FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    if "spark" in definitions:
+        return "spark"
+    shared = sorted(name for name, defs in definitions.items() if defs[-1].scope in ("module", "package"))
+    if not shared:
+        return None
+    indices = getattr(getattr(item, "callspec", None), "indices", {})
+    params = [f"{name}{indices[name]}" for name in shared if name in indices]
+    return "-".join([item.path.parent.name, item.path.stem, *params])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -59,17 +59,21 @@ class TestProduce:
     @pytest.mark.parametrize(
         ("records", "code"),
         [
-            (None, errors.InvalidRecord.code),
-            (b"", errors.InvalidRecord.code),
-            (b"abc", errors.InvalidRecord.code),
-            (batch()[:-5], errors.InvalidRecord.code),
-            (batch() + batch(), errors.InvalidRecord.code),
-            (batch()[:16] + b"\x01" + batch()[17:], errors.InvalidRecord.code),
-            (batch(base_offset=5), errors.InvalidRecord.code),
-            (batch(is_control=True), errors.InvalidRecord.code),
-            (batch(producer_id=1, producer_epoch=0, base_sequence=-1), errors.InvalidRecord.code),
-            (batch(is_transactional=True), errors.TransactionalIdAuthorizationFailed.code),
-            (damaged(), errors.CorruptMessage.code),
+            pytest.param(None, errors.InvalidRecord.code, id="null"),
+            pytest.param(b"", errors.InvalidRecord.code, id="empty"),
+            pytest.param(b"abc", errors.InvalidRecord.code, id="no-header"),
+            pytest.param(batch()[:-5], errors.InvalidRecord.code, id="cut-short"),
+            pytest.param(batch() + batch(), errors.InvalidRecord.code, id="two-batches"),
+            pytest.param(batch()[:16] + b"\x01" + batch()[17:], errors.InvalidRecord.code, id="old-format"),
+            pytest.param(batch(base_offset=5), errors.InvalidRecord.code, id="base-offset"),
+            pytest.param(batch(is_control=True), errors.InvalidRecord.code, id="control"),
+            pytest.param(
+                batch(producer_id=1, producer_epoch=0, base_sequence=-1), errors.InvalidRecord.code, id="no-sequence"
+            ),
+            pytest.param(
+                batch(is_transactional=True), errors.TransactionalIdAuthorizationFailed.code, id="no-transaction"
+            ),
+            pytest.param(damaged(), errors.CorruptMessage.code, id="checksum"),
         ],
     )
     async def test_bad_batches(self, wire: "Wire", records: bytes | None, code: int) -> None:
