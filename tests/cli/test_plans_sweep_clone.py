@@ -266,6 +266,9 @@ def test_a_clone_from_another_cluster_goes_by_time(run: Run, servers: str, tmp_p
         assert offset == 6
         assert f"its next one is of {utc_text(FIRST_MS + 6000)}" in why
         assert found["east.orders", 1] == (12, f"the record of {utc_text(FIRST_MS + 12_000)}: exact")
+        said = {(row["topic"], row["partition"]): (row["skipped"], row["replayed"]) for row in report["changes"]}
+        # Record 4 is what the group reads next, and 6 the first that is here.
+        assert (said["east.orders", 0], said["east.orders", 1]) == ((2, 0), (0, 0))
         assert found["east.payments", 1][0] == 0
         assert "all is read: the end of the log" in found["east.payments", 1][1]
         assert run("apply", path, at=other.bootstrap_servers)[0] == 0
@@ -273,6 +276,39 @@ def test_a_clone_from_another_cluster_goes_by_time(run: Run, servers: str, tmp_p
         status, report = run(*words[:6], at=other.bootstrap_servers)
         assert (status, report["changes"]) == (1, [])
         assert {one["error"] for one in report["problems"]} == {"UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_what_a_clone_cannot_translate_is_left_out_and_said(run: Run, servers: str, tmp_path: Path) -> None:
+    records = {"east.orders": [10, 20], "east.emptied": [3], "east.never": [2]}
+    with BackgroundBroker(properties=SETTINGS) as other:
+        at = other.bootstrap_servers
+        asyncio.run(set_up(Stage("there", [], records), at, tmp_path))
+        words = ["plan", "clone", "billing", "copy", "--from-bootstrap-server", servers, "--topic-prefix", "east."]
+        status, report = run(*words, "--topic", "orders", at=at)
+        assert (status, report["changes"]) == (1, [])
+        assert "the topic has 3 partitions in the source and 2 in the target" in report["problems"][0]["message"]
+        # Those who know that records keep their partitions may say so.
+        status, report = run(*words, "--topic", "orders:0,1", at=at)
+        assert (status, [row["after"] for row in report["changes"]]) == (0, [4, 12])
+        assert [(row["skipped"], row["replayed"]) for row in report["changes"]] == [(0, 0), (0, 0)]
+
+        # Of logs without records no time is known.
+        group = {"late": {("emptied", 0): OffsetAndMetadata(3), ("never", 0): OffsetAndMetadata(0)}}
+        stage = Stage("more", [], {"emptied": [3], "never": [0]}, {("emptied", 0): 3}, group)
+        asyncio.run(set_up(stage, servers, tmp_path))
+        status, report = run("plan", "clone", "late", *words[3:], at=at)
+        assert (status, [(row["topic"], row["after"], row["skipped"]) for row in report["changes"]]) == (
+            1,
+            [("east.never", 0, 0)],
+        )
+        (problem,) = report["problems"]
+        assert (problem["topic"], problem["message"]) == (
+            "east.emptied",
+            "the source's log is empty up to its end at offset 3",
+        )
+        status, report = run("plan", "clone", "late", *words[3:], "--if-no-record", "skip", at=at)
+        assert (status, len(report["changes"])) == (0, 1)
+        assert "east.emptied-0 is skipped: the source's log is empty up to its end at offset 3" in report["notes"]
 
 
 @pytest.mark.parametrize(

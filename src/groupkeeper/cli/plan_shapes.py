@@ -21,8 +21,12 @@ CHANGES = Shape(
         *_PLACE,
         Column("before", "the committed offset; null: nothing is committed"),
         Column("after", "the planned offset; null: it is deleted"),
-        Column("skipped", "so many offsets are passed over; null: not known"),
-        Column("replayed", "so many offsets are read again; null: not known"),
+        Column(
+            "skipped",
+            "so many offsets are passed over, counted from the one before; in a clone from another cluster, at most so "
+            "many records that the source group has not read; null: not known",
+        ),
+        Column("replayed", "so many are read again, counted likewise; null: not known"),
         Column("before_time", "of the record at the offset before; null: there is none, or it isn't known"),
         Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known"),
         Column("oldest", "where the log begins"),
@@ -78,15 +82,14 @@ def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
     """A plan as rows of CHANGES."""
     for group in groups:
         for place, change in group.changes.items():
-            moved = change.moved
             yield {
                 "group": group.group_id,
                 "topic": place.topic,
                 "partition": place.partition,
                 "before": _offset(change.before),
                 "after": _offset(change.after),
-                "skipped": None if moved is None else max(0, moved),
-                "replayed": None if moved is None else max(0, -moved),
+                "skipped": change.skipped,
+                "replayed": change.replayed,
                 "before_time": _time(change.before_ms),
                 "after_time": _time(change.after_ms),
                 "oldest": change.oldest,

@@ -92,6 +92,20 @@ class NoSuchTime(OperationRefused):
     """No record has the wanted time or a later one, and the policy is to fail then."""
 
 
+class TimeUnknown(OperationRefused):
+    """No record tells the time that an offset stands for, or it could not be read."""
+
+
+class PartitionsDiffer(OperationRefused):
+    """A topic has another number of partitions in another cluster: its records may lie in other partitions there."""
+
+    def __init__(self, topic: str, here: int, there: int) -> None:
+        super().__init__(
+            f"the topic has {here} partitions in the source and {there} in the target: if records keep their "
+            f"partitions all the same, name those with --topic '{topic}:0,1,...'"
+        )
+
+
 class OutOfRange(OperationRefused):
     """The log doesn't hold the wanted offset, and the policy is to fail then."""
 

@@ -29,6 +29,8 @@ changes = st.builds(
     times,
     times,
     st.text(max_size=5),
+    skips=st.none(),
+    replays=st.none(),
 )
 places = st.builds(TopicPartition, names, st.integers(0, 2**31 - 1))
 groups = st.builds(GroupPlan, names, st.dictionaries(places, changes, max_size=4), st.just(()), st.text(max_size=5))

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
+    Batch,
     Failure,
+    FirstRecord,
     ListedOffset,
     OffsetAndMetadata,
     OffsetSpec,
     Position,
     TopicPartition,
 )
-from groupkeeper.operations.errors import NoSuchTime, OutOfRange
+from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, TimeUnknown
 from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
 from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Topics, with_times
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
-from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
+from groupkeeper.operations.plans.translating import Ends, Facts, Found, Lookups, is_to_come, translate
+from groupkeeper.operations.plans.world import Groups, Logs, last_records, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -36,14 +40,6 @@ class Source(NamedTuple):
     topic_prefix: str = ""
 
 
-class Found(NamedTuple):
-    """Where an offset of the source leads in the target, and why there."""
-
-    offset: int
-    why: str
-    leader_epoch: int | None = None
-
-
 async def make_clone(
     admin: Admin,
     source: Source,
@@ -58,8 +54,10 @@ async def make_clone(
     """The plan that gives ``target`` in ``admin``'s cluster what the source group has committed. Changes nothing.
 
     For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Else an
-    offset becomes that of the first record with the time of the source's next record; ``why`` says how exact that is.
-    Partitions that the target lacks are troubles. Raises what keeps a cluster from being looked at.
+    offset becomes that of the first record with the time of the source's next record; ``why``, ``skips`` and
+    ``replays`` say how exact that is. Partitions that the target lacks, or whose time cannot be known, are troubles, as
+    are those of topics that have another number of them there and are not named one by one. Raises what keeps a cluster
+    from being looked at.
     """
     theirs = source.admin or admin
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
@@ -81,29 +79,74 @@ async def make_clone(
     remarks = _remarks(groups, source, has_translation=not is_here)
     if is_here and not source.topic_prefix:
         why = f"exactly as {source.group_id} has it"
-        found = {tp: Found(commit.offset, why, commit.leader_epoch) for tp, commit in usable.items()}
+        found = {tp: Found(commit.offset, why, leader_epoch=commit.leader_epoch) for tp, commit in usable.items()}
         failed: Mapping[TopicPartition, Failure] = {}
     else:
-        found, failed = await _translated(theirs, admin, usable, named, logs, policies, remarks, timeout_ms)
+        translated, failed = await _translated(theirs, admin, usable, named, logs, topics, timeout_ms)
+        found = _chosen(translated, failed, named, policies, remarks)
     troubles += (Trouble(target, named[tp], why) for tp, why in failed.items())
     troubles += (Trouble(source.group_id, place, nothing(place)) for place in lacking(topics, committed))
-    changes: dict[TopicPartition, Change] = {}
+    wanted: dict[TopicPartition, Change] = {}
     for tp, one in found.items():
         to = named[tp]
         after = OffsetAndMetadata(one.offset, one.leader_epoch, usable[tp].metadata)
-        change = Change(targets.committed[target].get(to), after, logs.oldest[to], logs.latest[to], why=one.why)
-        fitted = _fitted(change)
-        if fitted == change or policies.if_out_of_range is Otherwise.CLAMP:
-            changes[to] = fitted
-        elif policies.if_out_of_range is Otherwise.FAIL:
-            troubles.append(Trouble(target, to, OutOfRange(fitted.why)))
-        else:
-            remarks.append(f"{target} {to} is skipped: {fitted.why}")
+        latest = max(one.offset, logs.latest[to]) if one.skips is not None else logs.latest[to]  # it grows meanwhile
+        before = targets.committed[target].get(to)
+        wanted[to] = Change(before, after, logs.oldest[to], latest, None, None, one.why, one.skips, one.replays)
+    changes = _in_range(target, wanted, policies, troubles, remarks)
     plans = (GroupPlan(target, changes, (), str(targets.state(target))),) if changes else ()
     plan = Plan(cluster_id, plans, Kind.CLONE, made_ms, command, logs.facts_of(tp.topic for tp in changes))
     timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
     remarks += (*(will_be_made(target) for target in targets.absent if changes), *targets.remarks([target]), *more)
     return Made(timed, tuple(troubles), tuple(remarks))
+
+
+def _in_range(
+    target: str,
+    wanted: Mapping[TopicPartition, Change],
+    policies: Policies,
+    troubles: list[Trouble],
+    remarks: list[str],
+) -> dict[TopicPartition, Change]:
+    """The changes, as the policies have them where the log doesn't hold the offset."""
+    changes: dict[TopicPartition, Change] = {}
+    for place, change in wanted.items():
+        fitted = _fitted(change)
+        if fitted == change or policies.if_out_of_range is Otherwise.CLAMP:
+            changes[place] = fitted
+        elif policies.if_out_of_range is Otherwise.FAIL:
+            troubles.append(Trouble(target, place, OutOfRange(fitted.why)))
+        else:
+            remarks.append(f"{target} {place} is skipped: {fitted.why}")
+    return changes
+
+
+def _chosen(
+    translated: Mapping[TopicPartition, Facts | Found],
+    failed: dict[TopicPartition, Failure],
+    named: Mapping[TopicPartition, TopicPartition],
+    policies: Policies,
+    remarks: list[str],
+) -> dict[TopicPartition, Found]:
+    """Where the offsets lead, as the policies have it where no record tells."""
+    found: dict[TopicPartition, Found] = {}
+    for tp, one in translated.items():
+        if isinstance(one, Found) or not is_to_come(one) or policies.if_no_record is Otherwise.END:
+            found[tp] = translate(one) if isinstance(one, Facts) else one
+            continue
+        text = f"no record from {utc_text(one.record.timestamp)} on is there yet"
+        if policies.if_no_record is Otherwise.FAIL:
+            failed[tp] = NoSuchTime(text)
+        else:
+            remarks.append(f"{named[tp]} is skipped: {text}")
+    if policies.if_no_record is not Otherwise.END:
+        for tp, why in list(failed.items()):
+            if isinstance(why, TimeUnknown) and policies.if_no_record is Otherwise.FAIL:
+                failed[tp] = NoSuchTime(str(why))
+            elif isinstance(why, TimeUnknown):
+                remarks.append(f"{named[tp]} is skipped: {why}")
+                del failed[tp]
+    return found
 
 
 async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | None) -> bool:
@@ -151,91 +194,164 @@ async def _translated(
     commits: Mapping[TopicPartition, OffsetAndMetadata],
     named: Mapping[TopicPartition, TopicPartition],
     logs: Logs,
-    policies: Policies,
-    remarks: list[str],
+    topics: Topics,
     timeout_ms: int | None,
-) -> tuple[dict[TopicPartition, Found], dict[TopicPartition, Failure]]:
-    """Offsets of the source's partitions in the target cluster, and why others have none."""
+) -> tuple[dict[TopicPartition, Facts | Found], dict[TopicPartition, Failure]]:
+    """What is known of the source's partitions in both clusters, and why it isn't of others.
+
+    The target's ends were measured before the source's: what comes meanwhile is read, and not passed over.
+    """
     theirs = await look_at_logs(source, commits, timeout_ms=timeout_ms)
-    failed = dict(theirs.failed)
-    next_at: dict[TopicPartition, int] = {}  # of the first record that the group has not read, at the end the last read
-    for tp, commit in commits.items():
-        if tp not in failed and theirs.oldest[tp] < theirs.latest[tp]:
-            inside = min(max(commit.offset, theirs.oldest[tp]), theirs.latest[tp])
-            next_at[tp] = min(inside, theirs.latest[tp] - 1)
-    times = {}
-    if next_at:
-        positions = {Position(*tp, offset): tp for tp, offset in next_at.items()}
-        read = await source.record_timestamps(positions, timeout_ms=timeout_ms)
-        failed |= {positions[place]: why for place, why in read.failed.items()}
-        times = {positions[place]: ms for place, ms in read.done.items() if ms is not None and ms >= 0}
-    is_end = {tp: commits[tp].offset >= theirs.latest[tp] for tp in times}
-    wanted = {tp: OffsetSpec.for_timestamp(ms + is_end[tp]) for tp, ms in times.items()}
-    first = await source.list_offsets(wanted, timeout_ms=timeout_ms) if wanted else None
-    there = (
-        await target.list_offsets({named[tp]: spec for tp, spec in wanted.items()}, timeout_ms=timeout_ms)
-        if wanted
-        else None
-    )
-    found: dict[TopicPartition, Found] = {}
-    for tp in commits:
-        if tp in failed:
-            continue
-        if tp not in times or first is None or there is None:
-            text = "the source's log holds no record with a time to go by"
-            _without_time(tp, named[tp], text, logs, policies, found, failed, remarks)
-            continue
-        failure = first.failed.get(tp) or there.failed.get(named[tp])
-        if failure is not None:
-            failed[tp] = failure
-            continue
-        answer = there.done[named[tp]]
-        if answer.offset < 0 and not is_end[tp]:
-            text = f"no record from {utc_text(times[tp])} on is there yet"
-            _without_time(tp, named[tp], text, logs, policies, found, failed, remarks)
-            continue
-        replayed = 0 if is_end[tp] else next_at[tp] - first.done[tp].offset
-        lost = max(0, theirs.oldest[tp] - commits[tp].offset)
-        found[tp] = _found(answer, times[tp], replayed, lost, is_end[tp], logs.latest[named[tp]])
+    failed = {**_of_other_counts(commits, named, theirs, logs, topics), **theirs.failed}
+    known = [tp for tp in commits if tp not in failed]
+    here = {tp: Ends(theirs.oldest[tp], theirs.latest[tp]) for tp in known}
+    there = {tp: Ends(logs.oldest[named[tp]], logs.latest[named[tp]]) for tp in known}
+    offsets = {tp: commits[tp].offset for tp in known}
+    found: dict[TopicPartition, Facts | Found] = {}
+    for tp in known:
+        if here[tp].oldest == here[tp].latest:
+            _of_an_empty_log(tp, offsets[tp], here[tp], there[tp], found, failed)
+    full = {tp: offsets[tp] for tp in known if tp not in found and tp not in failed}
+    records, why_not = await _records(source, full, here, timeout_ms)
+    failed |= why_not
+    looked_up, why_not = await _looked_up(source, target, records, named, timeout_ms)
+    failed |= why_not
+    for tp, (ours, others) in looked_up.items():
+        record, is_all_read = records[tp]
+        found[tp] = Facts(offsets[tp], here[tp], there[tp], record, is_all_read, ours, others)
+    await _compare(source, target, found, named, timeout_ms)
     return found, failed
 
 
-def _found(answer: ListedOffset, time_ms: int, replayed: int, lost: int, is_end: bool, latest: int) -> Found:
-    """Where a time leads, and how exact that is."""
-    text = utc_text(time_ms)
-    if is_end:
-        if answer.offset < 0:
-            return Found(
-                latest, f"all is read: the end of the log; exact unless records up to {text} are still to come"
-            )
-        return Found(
-            answer.offset, f"all is read up to {text}: the first record after that; exact but for late records"
-        )
-    exactness = (
-        "exact"
-        if replayed <= 0
-        else f"up to {replayed} records are read again, as they have the same time or a later one"
-    )
-    if answer.timestamp != time_ms:
-        exactness = f"the target has no record of that time: its next one is of {utc_text(answer.timestamp)}"
-    if lost:
-        exactness += f"; the source's log has lost the {lost} records before"
-    return Found(answer.offset, f"the record of {text}: {exactness}", answer.leader_epoch)
-
-
-def _without_time(
-    place: TopicPartition,
-    to: TopicPartition,
-    text: str,
+def _of_other_counts(
+    places: Iterable[TopicPartition],
+    named: Mapping[TopicPartition, TopicPartition],
+    theirs: Logs,
     logs: Logs,
-    policies: Policies,
-    found: dict[TopicPartition, Found],
+    topics: Topics,
+) -> dict[TopicPartition, Failure]:
+    """The partitions of topics that have more or fewer of them in the target, unless they are named one by one."""
+    failed: dict[TopicPartition, Failure] = {}
+    for tp in places:
+        here, there = len(theirs.existing(tp.topic)), len(logs.existing(named[tp].topic))
+        if here and here != there and tp not in topics.partitions:
+            failed[tp] = PartitionsDiffer(tp.topic, here, there)
+    return failed
+
+
+def _of_an_empty_log(
+    place: TopicPartition,
+    committed: int,
+    here: Ends,
+    there: Ends,
+    found: dict[TopicPartition, Facts | Found],
     failed: dict[TopicPartition, Failure],
-    remarks: list[str],
 ) -> None:
-    if policies.if_no_record is Otherwise.FAIL:
-        failed[place] = NoSuchTime(text)
-    elif policies.if_no_record is Otherwise.SKIP:
-        remarks.append(f"{to} is skipped: {text}")
+    """There is no record whose time could be looked up."""
+    if there.oldest == there.latest and committed >= here.latest:
+        found[place] = Found(there.latest, "all is read, and both logs are empty: the end of the log", 0, 0)
+    elif here.latest == 0:
+        found[place] = Found(there.oldest, "the source has never had a record: the start of the log", 0, 0)
     else:
-        found[place] = Found(logs.latest[to], f"{text}: the end of the log")
+        failed[place] = TimeUnknown(f"the source's log is empty up to its end at offset {here.latest}")
+
+
+async def _records(
+    source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends], timeout_ms: int | None
+) -> tuple[dict[TopicPartition, tuple[FirstRecord, bool]], dict[TopicPartition, Failure]]:
+    """The first record that the group has not read; or the last that it has, and True, where it has read all."""
+    inside = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
+    read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()], timeout_ms=timeout_ms)
+    failed: dict[TopicPartition, Failure] = {_place(at): _unread(at, why) for at, why in read.failed.items()}
+    found = {_place(at): (record, False) for at, record in read.done.items() if record is not None}
+    ends = {
+        Position(*tp, min(offset, here[tp].latest)): here[tp].oldest
+        for tp, offset in offsets.items()
+        if tp not in found and tp not in failed
+    }
+    last = await last_records(source, ends, timeout_ms=timeout_ms)
+    found |= {_place(at): (record, True) for at, record in last.done.items() if record is not None}
+    failed |= {_place(at): _unread(at, why) for at, why in last.failed.items()}
+    for tp, (record, _) in list(found.items()):
+        if record.timestamp < 0:
+            failed[tp] = TimeUnknown(f"the record at offset {record.offset} of the source has no timestamp")
+            del found[tp]
+    for at, last_one in last.done.items():
+        if last_one is None:
+            failed[_place(at)] = TimeUnknown("the end of the source's log has no record, only markers of transactions")
+    return found, failed
+
+
+async def _looked_up(
+    source: Admin,
+    target: Admin,
+    records: Mapping[TopicPartition, tuple[FirstRecord, bool]],
+    named: Mapping[TopicPartition, TopicPartition],
+    timeout_ms: int | None,
+) -> tuple[dict[TopicPartition, tuple[Lookups, Lookups]], dict[TopicPartition, Failure]]:
+    """Of both clusters the first records from the times on, and after them."""
+    times = {tp: record.timestamp for tp, (record, _) in records.items()}
+    asked = [
+        _first_from(admin, {names[tp]: time_ms + later for tp, time_ms in times.items()}, timeout_ms)
+        for admin, names in ((source, {tp: tp for tp in times}), (target, named))
+        for later in (0, 1)
+    ]
+    at_here, after_here, at_there, after_there = await asyncio.gather(*asked)
+    found: dict[TopicPartition, tuple[Lookups, Lookups]] = {}
+    failed: dict[TopicPartition, Failure] = {}
+    for tp in times:
+        to = named[tp]
+        why = at_here.failed.get(tp) or after_here.failed.get(tp) or at_there.failed.get(to)
+        why = why or after_there.failed.get(to)
+        if why is not None:
+            failed[tp] = why
+        else:
+            ours = Lookups(at_here.done[tp], after_here.done[tp])
+            found[tp] = (ours, Lookups(at_there.done[to], after_there.done[to]))
+    return found, failed
+
+
+async def _compare(
+    source: Admin,
+    target: Admin,
+    found: dict[TopicPartition, Facts | Found],
+    named: Mapping[TopicPartition, TopicPartition],
+    timeout_ms: int | None,
+) -> None:
+    """Look at what the lookups led to: records of other times, or stamped on arrival; and how far the target is."""
+    facts = {tp: one for tp, one in found.items() if isinstance(one, Facts)}
+    hits = {Position(*named[tp], one.there.at.offset): tp for tp, one in facts.items() if one.there.at.offset >= 0}
+    reached = await target.first_records(hits, timeout_ms=timeout_ms)
+    for at, record in reached.done.items():
+        if record is not None and record.is_append_time:
+            tp = hits[at]
+            found[tp] = facts[tp]._replace(is_append_time=True)
+    ends = {Position(*named[tp], one.target.latest): tp for tp, one in facts.items() if one.there.at.offset < 0}
+    last = await last_records(target, {at: facts[tp].target.oldest for at, tp in ends.items()}, timeout_ms=timeout_ms)
+    times = {ends[at]: record.timestamp for at, record in last.done.items() if record is not None}
+    times |= {
+        tp: one.there.at.timestamp
+        for tp, one in facts.items()
+        if one.there.at.offset >= 0 and one.there.at.timestamp != one.here.at.timestamp
+    }
+    back = await _first_from(source, {tp: time_ms for tp, time_ms in times.items() if time_ms >= 0}, timeout_ms)
+    for tp, listed in back.done.items():
+        one = cast(Facts, found[tp])
+        found[tp] = one._replace(last=listed) if one.there.at.offset < 0 else one._replace(counterpart=listed)
+
+
+async def _first_from(
+    admin: Admin, times: Mapping[TopicPartition, int], timeout_ms: int | None
+) -> Batch[TopicPartition, ListedOffset]:
+    specs = {tp: OffsetSpec.for_timestamp(time_ms) for tp, time_ms in times.items()}
+    return await admin.list_offsets(specs, timeout_ms=timeout_ms) if specs else Batch()
+
+
+def _place(position: Position) -> TopicPartition:
+    return TopicPartition(position.topic, position.partition)
+
+
+def _unread(position: Position, why: Failure) -> Failure:
+    """Why a time isn't known; the failure itself says nothing of where."""
+    said = f"{type(why).__name__}: {why}".removesuffix(": ")
+    return TimeUnknown(f"the source's record at offset {position.offset} could not be read: {said}")

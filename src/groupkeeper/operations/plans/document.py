@@ -71,7 +71,7 @@ def write(plan: Plan) -> Iterator[str]:
 def read(text: str) -> Plan:
     """The plan in a text. Keys that it doesn't have are refused, values of other types too. Raises BadPlanFile.
 
-    ``skipped`` and ``replayed`` are worked out anew.
+    ``skipped`` and ``replayed`` are for people: they are not read.
     """
     try:
         document = json.loads(text, object_pairs_hook=_Reader().value)
@@ -106,16 +106,16 @@ class _Writer:
         self._texts: dict[str, str] = {}
 
     def row(self, place: TopicPartition, change: Change) -> str:
-        before, after, oldest, latest, before_ms, after_ms, why = change
-        moved = change.moved
-        skipped, replayed = ("null", "null") if moved is None else (max(0, moved), max(0, -moved))
+        before, after, oldest, latest, before_ms, after_ms, why, _, _ = change
+        skipped, replayed = change.skipped, change.replayed
         return (
             f'{{"topic": {self._text(place.topic)}, "partition": {place.partition}, "before": {self._commit(before)}, '
             f'"after": {self._commit(after)}, "oldest": {_NULL if oldest is None else oldest}, '
             f'"latest": {_NULL if latest is None else latest}, '
             f'"before_time": {_NULL if before_ms is None else self._text(utc_text(before_ms))}, '
             f'"after_time": {_NULL if after_ms is None else self._text(utc_text(after_ms))}, '
-            f'"skipped": {skipped}, "replayed": {replayed}, "why": {self._text(why)}}}'
+            f'"skipped": {_NULL if skipped is None else skipped}, '
+            f'"replayed": {_NULL if replayed is None else replayed}, "why": {self._text(why)}}}'
         )
 
     def _commit(self, commit: OffsetAndMetadata | None) -> str:

@@ -22,7 +22,9 @@ class Change(NamedTuple):
 
     ``before`` None: nothing was committed. ``after`` None: the offset is deleted. ``oldest`` and ``latest``: log start
     and log end when the plan was made, None when not known. ``before_ms`` and ``after_ms``: the timestamps of the
-    records at both offsets, None when there is no record or it wasn't looked at. ``why``: for people.
+    records at both offsets, None when there is no record or it wasn't looked at. ``why``: for people. ``skips`` and
+    ``replays``: of an offset from another log, at most so many records that its group has not read are passed over, and
+    that it has are read again; None: both count from ``before``.
     """
 
     before: OffsetAndMetadata | None
@@ -32,16 +34,22 @@ class Change(NamedTuple):
     before_ms: int | None = None
     after_ms: int | None = None
     why: str = ""
+    skips: int | None = None
+    replays: int | None = None
 
     @property
     def skipped(self) -> int | None:
-        """How many offsets of the log are passed over, None when not known; fewer records may be behind them."""
+        """How many offsets of the log are passed over, None when not known; there may be fewer records."""
+        if self.skips is not None:
+            return self.skips
         moved = self.moved
         return None if moved is None else max(0, moved)
 
     @property
     def replayed(self) -> int | None:
         """How many offsets of the log are read again, None when not known."""
+        if self.replays is not None:
+            return self.replays
         moved = self.moved
         return None if moved is None else max(0, -moved)
 

@@ -26,9 +26,11 @@ from groupkeeper.operations.plans.world import (
     Group,
     Groups,
     Logs,
+    last_records,
     look_at_ends,
     look_at_groups,
     read_topics,
+    times_unknown,
 )
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import span_text, utc_text
@@ -75,11 +77,11 @@ async def make_sweep(
     described = await describe_topics(admin, dict.fromkeys(tp.topic for tp in places), timeout_ms=timeout_ms)
     missing = {tp: why for tp in places if (why := _why_missing(tp, described)) is not None}
     logs = await look_at_ends(admin, [tp for tp in places if tp not in missing], described, timeout_ms=timeout_ms)
-    times = Times({}, {}, {}, 0)
+    times, unknown = Times({}, {}, {}, 0), list[str]()
     retention_ms = criteria.retention_ms
     has_commits = any(wanted.values())
     if has_commits and criteria.by_records and criteria.idle_ms is not None:
-        times = await _times_of_records(admin, groups, logs, timeout_ms)
+        times, unknown = await _times_of_records(admin, groups, logs, timeout_ms)
     elif has_commits and (criteria.idle_ms is not None or criteria.expiring_ms is not None):
         times = await commit_times(admin, list(wanted), timeout_ms=timeout_ms)
     if has_commits and criteria.expiring_ms is not None and retention_ms is None:
@@ -91,7 +93,7 @@ async def make_sweep(
     facts = _facts(plans, logs, missing)
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.SWEEP, now_ms, command, facts)
-    return Made(plan, tuple(troubles), tuple(sweep.remarks), groups.absent)
+    return Made(plan, tuple(troubles), (*unknown, *sweep.remarks), groups.absent)
 
 
 def _why_missing(place: TopicPartition, described: Batch[str, TopicDescription]) -> str | None:
@@ -120,22 +122,29 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
     return list({str(failure): failure for failure in failures}.values())
 
 
-async def _times_of_records(admin: Admin, groups: Groups, logs: Logs, timeout_ms: int | None) -> Times:
-    """The times of the records that were the last to be read: a commit is never older than that."""
-    positions = {
-        Position(*tp, commit.offset - 1)
+async def _times_of_records(
+    admin: Admin, groups: Groups, logs: Logs, timeout_ms: int | None
+) -> tuple[Times, list[str]]:
+    """The times of the records that were the last to be read: a commit is never older than that. The texts say why
+    others are not known.
+    """
+    ends = {
+        Position(*tp, commit.offset): logs.oldest[tp]
         for committed in groups.committed.values()
         for tp, commit in committed.items()
         if tp in logs.oldest and logs.oldest[tp] < commit.offset <= logs.latest[tp]
     }
-    found = (await admin.record_timestamps(positions, timeout_ms=timeout_ms)).done if positions else {}
+    found = await last_records(admin, ends, timeout_ms=timeout_ms)
     commits: dict[str, dict[TopicPartition, CommitTime]] = {}
     for group_id, committed in groups.committed.items():
+        at = {tp: Position(*tp, commit.offset) for tp, commit in committed.items()}
+        if any(place in ends and found.done.get(place) is None for place in at.values()):
+            continue  # it may have read a new record there: nothing is known of its age
         for tp, commit in committed.items():
-            time_ms = found.get(Position(*tp, commit.offset - 1))
-            if time_ms is not None and time_ms >= 0:
-                commits.setdefault(group_id, {})[tp] = CommitTime(commit.offset, time_ms)
-    return Times(commits, {}, {}, 0)
+            record = found.done.get(at[tp])
+            if record is not None and record.timestamp >= 0:
+                commits.setdefault(group_id, {})[tp] = CommitTime(commit.offset, record.timestamp)
+    return Times(commits, {}, {}, 0), times_unknown(found.failed)
 
 
 class _Sweep:

@@ -10,6 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
     Failure,
+    FirstRecord,
     GroupListing,
     GroupState,
     GroupType,
@@ -33,6 +34,9 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 MOST_TIMES = 1000
 """Records that are read for their timestamps: each costs the broker a read of its log."""
+
+_BACK = ((1,), (2, 3, 4, 8, 16, 64, 256))
+"""How far before a position its last record is looked for, one after the other."""
 
 _WRITABLE = range(253_402_300_800_000)
 """Timestamps that can be written as dates: from 1970 to the year 9999."""
@@ -228,12 +232,51 @@ async def listed(
 
 async def record_times(
     admin: Admin, positions: Collection[Position], *, timeout_ms: int | None = None
-) -> dict[Position, int]:
-    """Timestamps of records, those that can be had: without them a plan is still right."""
+) -> tuple[dict[Position, int], list[str]]:
+    """Timestamps of records, those that can be had: without them a plan is still right. The texts say why others are
+    not known.
+    """
     if not positions:
-        return {}
+        return {}, []
     try:
         found = await admin.record_timestamps(positions, timeout_ms=timeout_ms)
-    except (KafkaError, ClientError):
-        return {}
-    return {place: time_ms for place, time_ms in found.done.items() if time_ms is not None and time_ms in _WRITABLE}
+    except (KafkaError, ClientError) as error:
+        return {}, [f"the times of records are not known: {error}"]
+    times = {place: time_ms for place, time_ms in found.done.items() if time_ms is not None and time_ms in _WRITABLE}
+    return times, times_unknown(found.failed)
+
+
+async def last_records(
+    admin: Admin, ends: Mapping[Position, int], *, timeout_ms: int | None = None
+) -> Batch[Position, FirstRecord | None]:
+    """Of each position a record before it, mostly the last one; None: there is none near. ``ends`` has where the log
+    begins. Right before a position there may be markers of transactions, or records that compaction has removed.
+    """
+    found: Batch[Position, FirstRecord | None] = Batch(dict.fromkeys(ends))
+    for steps in _BACK:
+        tried = {
+            end: [end._replace(offset=end.offset - step) for step in steps if end.offset - step >= oldest]
+            for end, oldest in ends.items()
+            if found.done[end] is None and end not in found.failed
+        }
+        read = await admin.first_records([at for places in tried.values() for at in places], timeout_ms=timeout_ms)
+        for end, places in tried.items():
+            failures = [read.failed[at] for at in places if at in read.failed]
+            if failures:
+                found.failed[end] = failures[0]
+            records = (read.done[at] for at in places if at in read.done)
+            found.done[end] = next((one for one in records if one is not None and one.offset < end.offset), None)
+    return Batch({end: one for end, one in found.done.items() if end not in found.failed}, found.failed)
+
+
+def times_unknown(failed: Mapping[Position, Failure]) -> list[str]:
+    """Why the times of records are not known: each reason once."""
+    places_by_reason: dict[str, list[Position]] = {}
+    for place, why in failed.items():
+        reason = f"{type(why).__name__}: {why}".removesuffix(": ")
+        places_by_reason.setdefault(reason, []).append(place)
+    return [
+        f"the times of {len(places)} records are not known, as that of {places[0].topic}-{places[0].partition} at "
+        f"offset {places[0].offset}: {reason}"
+        for reason, places in places_by_reason.items()
+    ]
