@@ -17,6 +17,7 @@ from groupkeeper.client.errors import (
     UnexpectedAnswer,
     Unrepresentable,
     UnresolvableName,
+    copy_of,
 )
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedField
 from groupkeeper.protocol.framing import decode_response, encode_request
@@ -229,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
         for answer in (*self.pending.values(), self._token):
             if answer is not None and not answer.done():
-                answer.set_exception(failure)
+                answer.set_exception(copy_of(failure))
         self.pending.clear()
 
 

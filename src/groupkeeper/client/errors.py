@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import TypeVar
+
+E = TypeVar("E", bound=Exception)
+
 
 class ClientError(Exception):
     """The question could not be asked, or the answer not be read. The text says what to do where that is known."""
@@ -80,3 +85,12 @@ class SaslMissing(AuthenticationFailed):
 
 class TlsFailed(AuthenticationFailed):
     """No TLS connection: certificates that are not accepted, nothing in common, or no TLS on the other side."""
+
+
+def copy_of(failure: E) -> E:
+    """The same failure for another waiter. An exception keeps the traceback and the context of each place it is raised
+    at, so one that many calls raise would mix up theirs.
+    """
+    again = copy(failure)
+    again.__cause__ = failure.__cause__
+    return again

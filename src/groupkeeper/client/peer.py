@@ -17,6 +17,7 @@ from groupkeeper.client.errors import (
     SaslMissing,
     UnexpectedAnswer,
     UnsupportedVersion,
+    copy_of,
 )
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.framing import api_name, decode_response
@@ -143,7 +144,7 @@ class Peer:
         """An idle connection; when all are busy a further one, and the least busy one when there are enough."""
         while True:
             if self._closed_because is not None:
-                raise self._closed_because
+                raise copy_of(self._closed_because)
             self._connections = [connection for connection in self._connections if connection.is_open]
             self._renew_sessions()
             best = min(self._connections, key=lambda connection: len(connection.pending), default=None)
@@ -186,9 +187,11 @@ class Peer:
             await self._leave(opening)
             reason = "not connected yet: it may be out of reach, or want TLS"
             raise deadline.timed_out(ConnectionFailed(f"{self.address}: {reason}")) from None
+        except ClientError as failure:
+            raise copy_of(failure) from failure.__cause__
         except asyncio.CancelledError:
             if opening.cancelled() and self._closed_because is not None:
-                raise self._closed_because from None
+                raise copy_of(self._closed_because) from None
             await self._leave(opening)
             raise
 

@@ -11,6 +11,7 @@ from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection, open_connection
 from groupkeeper.client.errors import (
     AnswerTooLarge,
+    AuthenticationFailed,
     CallTimedOut,
     ClientClosed,
     ClientError,
@@ -140,6 +141,33 @@ async def test_refused_and_unresolvable() -> None:
         await connected(broker)
     with pytest.raises(UnresolvableName, match=r"no-such-host\.invalid:9092: the name .* cannot be resolved"):
         await open_connection(Address("no-such-host.invalid", 9092), Settings(), Security(), 5)
+
+
+# An exception collects a traceback and a context wherever it is raised: each that waits gets one of its own.
+async def test_each_that_waits_gets_a_failure_of_its_own() -> None:
+    async with ScriptedBroker(handlers={"ListGroups": in_turn(Silence, Silence, Silence)}) as broker:
+        connection = await connected(broker)
+        asked = [asyncio.create_task(connection.exchange(ListGroupsRequest(), 0, 5)) for _ in range(3)]
+        await broker.until("ListGroups", 3)
+        connection.abort(AuthenticationFailed("no", ValueError("said so")))
+        failures = await asyncio.gather(*asked, return_exceptions=True)
+        assert len({id(each) for each in failures}) == 3
+        assert {(type(each), str(each)) for each in failures} == {(AuthenticationFailed, "no")}
+        assert all(isinstance(each, AuthenticationFailed) and str(each.refusal) == "said so" for each in failures)
+        await connection.wait_closed()
+
+
+async def test_each_call_of_a_peer_gets_a_failure_of_its_own() -> None:
+    broker = ScriptedBroker()
+    await broker.start()
+    peer = peer_of(broker)
+    await broker.stop()
+    refused = await asyncio.gather(*(ask_listing(peer) for _ in range(3)), return_exceptions=True)
+    await peer.close(ConnectionFailed("it has moved"))
+    closed = await asyncio.gather(*(ask_listing(peer) for _ in range(3)), return_exceptions=True)
+    for failures in (refused, closed):
+        assert {type(each) for each in failures} == {ConnectionFailed}
+        assert len({id(each) for each in failures}) == 3
 
 
 def peer_of(broker: ScriptedBroker, **settings: int) -> Peer:
