@@ -146,7 +146,7 @@ def test_a_migration_is_seen_live(broker: BackgroundBroker) -> None:
     old = join("").member_id
     sync(join(old), 0, 1)
     with watching(broker.bootstrap_servers, "g", "--output", "json") as process:
-        until(process, ("type", None, None, "Classic"), ("member_joined", old, None, places(0, 1)))
+        until(process, ("type", None, None, "Classic"), ("member_present", old, None, places(0, 1)))
         new = ConsumerGroupHeartbeatRequest("g", "new", 0, None, None, 60_000, ["t"], None, None, [])
         pool.ask(new, 1)
         until(
@@ -178,10 +178,37 @@ def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
     with watching(broker.bootstrap_servers, "g*") as process:
         assert process.stdout is not None
         head = process.stdout.readline().split()
-        assert head == ["TIME", "GROUP", "CHANGE", "MEMBER-ID", "BEFORE", "AFTER"]
+        assert head == ["TIME", "GROUP", "CHANGE", "MEMBER-ID", "BEFORE", "AFTER", "INITIAL"]
         lines = [process.stdout.readline().split()[1:] for _ in range(9)]
-        assert lines[0] == ["g", "type", "-", "-", "Consumer"]
-        assert lines[5] == ["g", "member_joined", "a", "-", "t:0,1"]
+        assert lines[0] == ["g", "type", "-", "-", "Consumer", "yes"]
+        assert lines[5] == ["g", "member_present", "a", "-", "t:0,1", "yes"]
+        end(process)
+    pool.close()
+
+
+# What the first look finds is no change: only what comes later is one.
+def test_the_first_look_is_marked(broker: BackgroundBroker) -> None:
+    pool = Pool(broker.bootstrap_servers)
+    pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
+    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    pool.ask(ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
+    with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
+        assert process.stdout is not None
+        first = [json.loads(process.stdout.readline()) for _ in range(9)]
+        assert {row["initial"] for row in first} == {True}
+        assert [row["member_id"] for row in first if row["change"] == "member_present"] == ["a"]
+        pool.ask(ConsumerGroupHeartbeatRequest("g", "b", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
+        row = json.loads(process.stdout.readline())
+        assert row["initial"] is False
+        while row["change"] != "member_joined":
+            row = json.loads(process.stdout.readline())
+        assert (row["member_id"], row["initial"]) == ("b", False)
+        # A group that is made later has changes only.
+        pool.ask(FindCoordinatorRequest(coordinator_keys=["g2"]), 4)
+        pool.ask(ConsumerGroupHeartbeatRequest("g2", "c", 0, None, None, 60_000, ["t"], topic_partitions=[]), 1)
+        while row["group"] != "g2" or row["change"] != "member_joined":
+            row = json.loads(process.stdout.readline())
+            assert row["initial"] is False
         end(process)
     pool.close()
 
@@ -227,9 +254,10 @@ def test_a_share_group_is_followed(broker: BackgroundBroker) -> None:
 
     pool.ask(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7)
     pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    epoch = beat(0)
     with watching(broker.bootstrap_servers, "g*", "--output", "json") as process:
-        epoch = beat(0)
-        until(process, ("type", None, None, "Share"), ("state", None, None, "Stable"), ("member_joined", "a", None, []))
+        until(process, ("type", None, None, "Share"), ("state", None, None, "Stable"))
+        until(process, ("member_present", "a", None, []))
         deadline = time.monotonic() + 30
         while epoch < 3 and time.monotonic() < deadline:
             epoch = beat(epoch)

@@ -27,14 +27,16 @@ CHANGES = Shape(
         Column("group", "the group's id"),
         Column(
             "change",
-            "`type`, `state`, `assignor`, `group_epoch`, `target_epoch`; `member_joined`, `member_left`; of a member: "
-            "`member_epoch`, `upgraded`, `target_assignment`, `assignment`; `problem`: the group can't be described",
+            "`type`, `state`, `assignor`, `group_epoch`, `target_epoch`; `member_joined`, `member_left`; "
+            "`member_present`: at the first look; of a member: `member_epoch`, `upgraded`, `target_assignment`, "
+            "`assignment`; `problem`: the group can't be described",
         ),
         Column("member_id", "null: the change is the group's"),
         Column("client_id", "the member's", in_table=False),
         Column("host", "the member's", in_table=False),
         Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
-        Column("after", "null: it isn't there any more; of `member_joined` and `member_left`, the assignment"),
+        Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
+        Column("initial", "whether it is how the first look found the group, and no change since"),
     ],
 )
 
@@ -81,6 +83,7 @@ def _row(moment: str, change: Change) -> Row:
         "host": member.client_host if member else None,
         "before": _value(change.before),
         "after": _value(change.after),
+        "initial": change.is_initial,
     }
 
 
@@ -103,6 +106,6 @@ WATCH = Command(
     _add_watch,
     _run,
     "Follow groups and print each change of their state, epochs, members and assignments as it happens, until Ctrl-C. "
-    "The first look prints everything that there is; groups that don't exist yet are waited for. JSON is a line for "
-    "each change.",
+    "The first look prints how the groups are, marked as initial; groups that don't exist yet are waited for. JSON has "
+    "a line for each change.",
 )

@@ -32,6 +32,7 @@ class What(StrEnum):
     ASSIGNOR = "assignor"
     GROUP_EPOCH = "group_epoch"
     TARGET_EPOCH = "target_epoch"
+    PRESENT = "member_present"
     JOINED = "member_joined"
     LEFT = "member_left"
     MEMBER_EPOCH = "member_epoch"
@@ -44,7 +45,8 @@ class What(StrEnum):
 class Change(NamedTuple):
     """One thing that is other than before; None is what wasn't there, or isn't any more.
 
-    ``member`` is the member concerned, as it is now or was last. Of a problem, ``after`` is its text.
+    ``member`` is the member concerned, as it is now or was last. Of a problem, ``after`` is its text. ``is_initial``:
+    the group was looked at for the first time, so this is how it is, and no change.
     """
 
     group_id: str
@@ -52,6 +54,7 @@ class Change(NamedTuple):
     before: str | int | bool | Partitions | None
     after: str | int | bool | Partitions | None
     member: MemberDescription | None = None
+    is_initial: bool = False
 
 
 Description: TypeAlias = ConsumerGroupDescription | ShareGroupDescription
@@ -72,6 +75,7 @@ async def follow(
     groups: dict[str, Description | None] = {}
     problems: dict[str, str | None] = {}
     seen = await look(admin, names, timeout_ms=timeout_ms)
+    unseen = set(seen)  # of which no look could say yet how they are
     while True:
         found: list[Change] = []
         # What was there and is not listed any more is gone.
@@ -83,14 +87,22 @@ async def follow(
             if problems.get(group_id) != problem:
                 found.append(Change(group_id, What.PROBLEM, problems.get(group_id), problem))
                 problems[group_id] = problem
-            found += changes(group_id, groups.get(group_id), now)
+            differences = changes(group_id, groups.get(group_id), now)
+            found += map(_as_found, differences) if group_id in unseen else differences
             groups[group_id] = now
+            if problem is None:
+                unseen.discard(group_id)
         yield found
         await asyncio.sleep(interval_s)
         try:
             seen = await look(admin, names, timeout_ms=timeout_ms)
         except (KafkaError, ClientError) as failure:
             seen = dict.fromkeys(groups, failure)
+
+
+def _as_found(change: Change) -> Change:
+    what = What.PRESENT if change.what is What.JOINED else change.what
+    return change._replace(what=what, is_initial=True)
 
 
 async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> Mapping[str, Seen]:
