@@ -164,6 +164,10 @@ def test_sums(run: Run) -> None:
         ("billing", 3, 0, 0, 14, 8, 0),
         ("stale", 3, 3, 0, None, None, None),
     ]
+    alone = [row for row in run("offsets", "app")[1]["offsets"] if row["status"] == "no_commit"]
+    backlog = sum(row["log_end_offset"] - row["log_start_offset"] for row in alone)
+    assert [row["uncommitted"] for row in rows[:2]] == [backlog, 0]
+    assert backlog > 0
     rows = run("describe", "billing", "--sum", "topic", "--sort", "lag")[1]["lag_by_topic"]
     assert [(row["topic"], row["lag"]) for row in rows] == [("orders", 14), ("payments", 0)]
 

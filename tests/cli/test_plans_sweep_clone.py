@@ -239,6 +239,9 @@ def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> 
     assert "both groups are in the same cluster: offsets are copied as they are" in report["notes"]
     (group,) = document.read(Path(path).read_text()).groups
     assert group.offsets == billing
+    # Without another name the group of the same name gets them.
+    report = run("plan", "clone", "billing", *words[4:])[1]
+    assert {row["group"] for row in report["changes"]} == {"billing"}
     # Other topics have other records at these offsets, also in the same cluster.
     status, report = run("plan", "clone", "billing", "copy", "--topic", "orders", "--topic-prefix", "no.")
     assert (status, [(one["error"], one["topic"], one["partition"]) for one in report["problems"]]) == (
@@ -320,6 +323,7 @@ def test_what_a_clone_cannot_translate_is_left_out_and_said(run: Run, servers: s
         ["sweep", "--all-groups", "--idle", "-P1D"],
         ["delete-offsets", "billing"],
         ["clone", "billing", "billing"],
+        ["clone", "billing"],
         ["clone", "billing", "copy", "--output", "csv", "--show-command"],
     ],
 )

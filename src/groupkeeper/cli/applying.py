@@ -24,7 +24,7 @@ from groupkeeper.operations.plans.guard import Verdict, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
-from groupkeeper.operations.times import BadDuration, parse_duration
+from groupkeeper.operations.times import BadDuration, parse_length
 
 if TYPE_CHECKING:
     from groupkeeper.cli.commands import ArgumentParser
@@ -50,7 +50,7 @@ def add_applying(command: ArgumentParser) -> None:
         "--wait",
         type=seconds,
         metavar="TIME",
-        help="wait so long until the groups have no members: seconds, or a duration such as PT5M",
+        help="wait so long until the groups have no members: seconds, or a duration such as 5m",
     )
     command.add_argument(
         "--skip-refused",
@@ -66,11 +66,11 @@ def seconds(text: str) -> float:
     if text.isascii() and text.isdecimal():
         return float(text)
     try:
-        duration = parse_duration(text)
+        duration = parse_length(text)
     except BadDuration:
         duration = None
     if duration is None or duration.seconds < 0:
-        raise ArgumentTypeError(f"{text!r}: expected seconds, for example 300, or a duration such as PT5M")
+        raise ArgumentTypeError(f"{text!r}: expected seconds, for example 300, or a duration such as 5m or PT5M")
     return duration.seconds + duration.nanos / 1e9
 
 

@@ -119,13 +119,12 @@ def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple
     kind = action.metavar if isinstance(action.metavar, str) else ""
     if kind in ("FILE", "DIR"):
         return [(FILES, "")]
-    if action.dest == "context" or (kind == "NAME" and typed.command.prog.startswith("groupkeeper context")):
+    if action.dest in ("context", "contexts", "from_context") or (
+        kind == "NAME" and typed.command.prog.startswith("groupkeeper context")
+    ):
         return [(name, "") for name in context_files.names()] if not typed.command.prog.endswith(" add") else []
-    lists = typed.command.prog == "groupkeeper groups list"
-    if kind.startswith("STATE"):
-        return _listed(map(str, values.LISTED_STATES if lists else values.STATES), begun)
-    if kind.startswith("TYPE"):
-        return _listed(map(str, values.LISTED_TYPES if lists else values.TYPES), begun)
+    if (names := values.listed_by(action.type)) is not None:
+        return _listed(names, begun)
     if kind == "ID":
         return _changes()
     if kind in ("GROUP", "TOPIC") or kind.startswith("TOPIC["):
@@ -170,7 +169,11 @@ def _names_in_cluster(typed: Typed, kind: str) -> list[str]:
     async def ask() -> list[str]:
         path = last("command_config")
         config = values.properties(path) if path else None
-        options = Namespace(bootstrap_server=last("bootstrap_server"), context=last("context"), command_config=config)
+        options = Namespace(
+            bootstrap_server=last("bootstrap_server"),
+            context=last("context") or last("contexts"),
+            command_config=config,
+        )
         cluster = cluster_of(options)
         async with asyncio.timeout(_PATIENCE_MS / 1000):
             async with admin_of(cluster, _PATIENCE_MS) as admin:

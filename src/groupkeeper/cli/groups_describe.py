@@ -61,8 +61,8 @@ _SORTS = {
     OFFSETS.schema: ["group", "topic", "lag", "lost", "log_end_offset", "status", "client_id"],
     MEMBERS.schema: ["group", "client_id", "host", "partitions"],
     STATES.schema: ["group", "type", "state", "members"],
-    GROUP_SUMS.schema: ["group", "lag", "max_lag", "lost", "partitions"],
-    TOPIC_SUMS.schema: ["group", "topic", "lag", "max_lag", "lost", "partitions"],
+    GROUP_SUMS.schema: ["group", "lag", "max_lag", "lost", "uncommitted", "partitions"],
+    TOPIC_SUMS.schema: ["group", "topic", "lag", "max_lag", "lost", "uncommitted", "partitions"],
 }
 
 
@@ -269,6 +269,7 @@ def _sum_row(sums: LagSum) -> Row:
         "lag": sums.lag,
         "max_lag": sums.max_lag,
         "lost": sums.lost,
+        "uncommitted": sums.uncommitted,
     }
 
 

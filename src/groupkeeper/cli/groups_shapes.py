@@ -55,11 +55,14 @@ STATUSES = {
 
 _SUMS = (
     Column("partitions", "how many"),
-    Column("without_commit", "so many of them have no commit"),
-    Column("unknown", "of so many others the lag isn't known"),
+    Column("without_commit", "the number of them that have no commit"),
+    Column("unknown", "the number of others whose lag isn't known"),
     Column("lag", "the sum of those that are known; null: none is"),
     Column("max_lag", "of one partition"),
     Column("lost", "the sum; null: not known"),
+    Column(
+        "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
+    ),
 )
 
 GROUP_SUMS = Shape("lag_by_group", "lag_by_group", [_GROUP, *_SUMS])

@@ -74,5 +74,5 @@ APPLY = Command(
     """\
 examples:
   groupkeeper apply plan.json
-  groupkeeper apply plan.json --wait PT5M --confirm 12""",
+  groupkeeper apply plan.json --wait 5m --confirm 12""",
 )

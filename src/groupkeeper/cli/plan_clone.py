@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 
 def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument("source", metavar="GROUP", help="whose offsets are copied")
-    command.add_argument("target", metavar="TO_GROUP", help="the group that gets them")
+    command.add_argument(
+        "target",
+        nargs="?",
+        metavar="TO_GROUP",
+        help="the group that gets them; default, from another cluster: the one of the same name",
+    )
     add_scope(command)
     command.add_argument("--regex", action="store_true", help="--topic is a regular expression, for the whole name")
     add_policies(command, "the other cluster's records have no counterpart")
@@ -55,6 +60,10 @@ def _report(options: Namespace) -> Report:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
         raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
     options.other_cluster = _source_of(options)
+    if options.target is None:
+        if options.other_cluster is None and not options.topic_prefix:
+            raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
+        options.target = options.source
     if options.other_cluster is not None:
         admin_of(options.other_cluster, options.timeout)  # so that bad properties are refused before a broker is asked
     elif options.source == options.target and not options.topic_prefix:
@@ -108,5 +117,5 @@ CLONE = Command(
     """\
 examples:
   groupkeeper plan clone billing billing-test --save plan.json
-  groupkeeper plan clone billing billing --from-context east --topic-prefix east. --save plan.json""",
+  groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json""",
 )

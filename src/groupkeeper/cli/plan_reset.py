@@ -80,7 +80,7 @@ RESET = Command(
     "how much is skipped or read again, and which times that means.",
     """\
 examples:
-  groupkeeper plan reset billing --topic orders --by-duration PT1H --save plan.json
+  groupkeeper plan reset billing --topic orders --by-duration 1h --save plan.json
   groupkeeper plan reset 'billing-*' --all-topics --to-earliest --save plan.json
   groupkeeper apply plan.json""",
 )

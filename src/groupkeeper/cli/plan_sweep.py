@@ -67,7 +67,7 @@ def _add_sweep(command: ArgumentParser) -> None:
         type=_age_ms,
         metavar="AGE",
         help="delete the offsets of groups without members that have committed nothing for so long, and of topics that "
-        "nobody in a group reads: P30D",
+        "nobody in a group reads: 30d",
     )
     command.add_argument(
         "--missing-topics", action="store_true", help="delete offsets of topics and partitions that don't exist"
@@ -76,7 +76,7 @@ def _add_sweep(command: ArgumentParser) -> None:
         "--expiring",
         type=_age_ms,
         metavar="TIME",
-        help="commit offsets once more that the brokers would remove within this time: P2D",
+        help="commit offsets once more that the brokers would remove within this time: 2d",
     )
     command.add_argument(
         "--retention",
@@ -145,6 +145,6 @@ SWEEP = Command(
     """\
 examples:
   groupkeeper plan sweep --all-groups --missing-topics --save plan.json
-  groupkeeper plan sweep 'test-*' --idle P30D --save plan.json
-  groupkeeper plan sweep billing --expiring P2D --save plan.json""",
+  groupkeeper plan sweep 'test-*' --idle 30d --save plan.json
+  groupkeeper plan sweep billing --expiring 2d --save plan.json""",
 )

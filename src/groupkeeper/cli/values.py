@@ -13,7 +13,7 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.java_properties import BadEscape, read_properties
-from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_duration, parse_iso_datetime
+from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
 
 STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
 TYPES = (GroupType.CLASSIC, GroupType.CONSUMER, GroupType.SHARE)
@@ -52,10 +52,15 @@ def properties(path: str) -> dict[str, str]:
 
 
 def timeout_ms(text: str) -> int:
-    """A number of milliseconds, at least 1."""
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise ArgumentTypeError(f"{text!r}: expected a number of milliseconds from 1 on, for example 30000")
-    return int(text)
+    """A number of milliseconds, at least 1, or a duration of that."""
+    try:
+        length = Duration(0, int(text) * 10**6) if text.isascii() and text.isdecimal() else parse_length(text)
+    except BadDuration:
+        length = Duration(0)
+    length_ms = length.seconds * 1000 + length.nanos // 10**6
+    if length_ms < 1:
+        raise ArgumentTypeError(f"{text!r}: expected milliseconds from 1 on, for example 30000, or a duration: 30s, 2m")
+    return length_ms
 
 
 def states(text: str) -> list[GroupState]:
@@ -92,6 +97,14 @@ def _types(text: str, known: Sequence[GroupType]) -> list[GroupType]:
     return parsed
 
 
+def listed_by(kind: object) -> list[str] | None:
+    """The names that an option of this type takes with commas between them, None: it takes none."""
+    names: dict[object, Sequence[str]] = {
+        states: STATES, listed_states: LISTED_STATES, types: TYPES, listed_types: LISTED_TYPES
+    }  # fmt: skip
+    return list(map(str, names[kind])) if kind in names else None
+
+
 def topic(text: str) -> str:
     """``orders`` or ``orders:0,1``."""
     example = "expected a topic or TOPIC:PARTITION[,PARTITION...], for example orders or orders:0,1"
@@ -120,11 +133,11 @@ def datetime_ms(text: str) -> int:
 def duration(text: str) -> Duration:
     """A duration back from now."""
     try:
-        parsed = parse_duration(text)
+        parsed = parse_length(text)
         then_ms = parsed.before_ms(time.time_ns())
     except BadDuration:
-        example = "for example P7D, PT12H or P1DT2H30M"
-        raise ArgumentTypeError(f"{text!r}: expected an ISO 8601 duration of days and smaller, {example}") from None
+        example = "for example 7d, 12h or 1d2h30m, or as ISO 8601 has it: P7D, PT12H, P1DT2H30M"
+        raise ArgumentTypeError(f"{text!r}: expected a duration in days and smaller units, {example}") from None
     if then_ms < 0:
         raise ArgumentTypeError(f"{text!r} ago is before 1970: no record has such a timestamp")
     return parsed

@@ -87,6 +87,7 @@ class LagSum(NamedTuple):
     """The lag of a group, or of one of its topics, as far as it is known; None: it isn't known of any partition.
 
     ``without_commit`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
+    ``uncommitted``: offsets in the logs of the partitions without a commit, as far as known; None: of none of them.
     """
 
     group_id: str
@@ -97,6 +98,7 @@ class LagSum(NamedTuple):
     lag: int | None
     max_lag: int | None
     lost: int | None
+    uncommitted: int | None
 
 
 class GroupsLag(NamedTuple):
@@ -327,10 +329,17 @@ def sum_by_topic(group_id: str, rows: Sequence[PartitionLag]) -> list[LagSum]:
     return [_sum(group_id, topic, list(some)) for topic, some in groupby(rows, key=lambda row: row.topic)]
 
 
+def _backlog(row: PartitionLag) -> int | None:
+    """How many offsets the log has, up to where the lag ends."""
+    end = row.log_end_offset if row.last_stable_offset is None else row.last_stable_offset
+    return None if row.log_start_offset is None or end is None else max(0, end - row.log_start_offset)
+
+
 def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagSum:
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
     without_commit = sum(row.committed is None for row in rows)
+    backlogs = [backlog for row in rows if row.committed is None and (backlog := _backlog(row)) is not None]
     unknown = sum(row.lag is None and row.committed is not None for row in rows)
     return LagSum(
         group_id,
@@ -341,4 +350,5 @@ def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagS
         sum(lags) if lags else None,
         max(lags) if lags else None,
         sum(lost) if lost else None,
+        sum(backlogs) if backlogs or not without_commit else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -102,6 +103,18 @@ def parse_duration(text: str) -> Duration:
     if not -(2**63) <= total_ns // 10**9 < 2**63 or not -(2**63) <= sign * total_ns // 10**9 < 2**63:
         raise BadDuration("Text cannot be parsed to a Duration: overflow")
     return Duration(*divmod(sign * total_ns, 10**9))
+
+
+_LENGTH = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,12})ms)?")
+
+
+def parse_length(text: str) -> Duration:
+    """A duration as people write it, ``7d``, ``1h30m`` or ``500ms``, or in the ISO form. Raises BadDuration."""
+    match = _LENGTH.fullmatch(text)
+    if match is None or not text:
+        return parse_duration(text)
+    days, hours, minutes, seconds, millis = (int(part or 0) for part in match.groups())
+    return Duration(((days * 24 + hours) * 60 + minutes) * 60 + seconds + millis // 1000, millis % 1000 * 10**6)
 
 
 class _Reader:

@@ -58,10 +58,10 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
             "argument --to-datetime: '1969-12-31T23:59:59.999' is before 1970: no record has such a timestamp",
         ),
         (
-            "reset g --all-topics --by-duration 7d",
+            "reset g --all-topics --by-duration 7w",
             (
-                "argument --by-duration: '7d': expected an ISO 8601 duration of days and smaller, for example "
-                "P7D, PT12H or P1DT2H30M"
+                "argument --by-duration: '7w': expected a duration in days and smaller units, for example 7d, 12h or "
+                "1d2h30m, or as ISO 8601 has it: P7D, PT12H, P1DT2H30M"
             ),
         ),
         (
@@ -70,7 +70,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ),
         (
             "list --timeout -1",
-            "argument --timeout: '-1': expected a number of milliseconds from 1 on, for example 30000",
+            "argument --timeout: '-1': expected milliseconds from 1 on, for example 30000, or a duration: 30s, 2m",
         ),
         (
             "list --bootstrap-server localhost",

@@ -84,9 +84,18 @@ def row(topic: str, partition: int, commit: int | None, lag: int | None, lost: i
 
 def test_sums_are_of_what_is_known() -> None:
     rows = [row("a", 0, 4, 6, 1), row("a", 1, None, None, None), row("b", 0, 3, 2), row("b", 1, 3, None, None)]
-    assert sum_by_topic("g", rows) == [LagSum("g", "a", 2, 1, 0, 6, 6, 1), LagSum("g", "b", 2, 0, 1, 2, 2, 0)]
-    assert sum_by_group("g", rows) == LagSum("g", None, 4, 1, 1, 8, 6, 1)
-    assert sum_by_group("g", []) == LagSum("g", None, 0, 0, 0, None, None, None)
+    assert sum_by_topic("g", rows) == [LagSum("g", "a", 2, 1, 0, 6, 6, 1, 9), LagSum("g", "b", 2, 0, 1, 2, 2, 0, 0)]
+    assert sum_by_group("g", rows) == LagSum("g", None, 4, 1, 1, 8, 6, 1, 9)
+    assert sum_by_group("g", []) == LagSum("g", None, 0, 0, 0, None, None, None, 0)
+
+
+# Its lag is none, but the records are there: a sum that left them out would call the group healthy.
+def test_the_backlog_of_partitions_without_a_commit() -> None:
+    first, second = row("a", 0, None, None, None), row("a", 1, None, None, None)
+    assert sum_by_group("g", [first._replace(log_start_offset=4), second]).uncommitted == 5 + 9
+    assert sum_by_group("g", [first._replace(last_stable_offset=7), second]).uncommitted == 7 + 9
+    assert sum_by_group("g", [first._replace(log_end_offset=None), second]).uncommitted == 9
+    assert sum_by_group("g", [first._replace(log_start_offset=None)]).uncommitted is None
 
 
 def test_groups_are_asked_for_in_parts() -> None:
