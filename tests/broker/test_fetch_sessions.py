@@ -182,3 +182,12 @@ def test_eviction() -> None:
     with pytest.raises(errors.FetchSessionIdNotFound):
         use(large.session_id, 2, 2 * OLD_MS)
     assert len(sessions) == 2
+
+
+async def test_the_first_answer_tells_the_order_of_the_next(wire: "Wire") -> None:
+    await wire.create("t", 3)
+    await wire.produce("t", BATCH)
+    session = await opened(wire, p7=0, p0=0, p1=0)
+    for partition in (0, 1):
+        await wire.produce("t", BATCH, partition=partition)
+    assert list(told(await ask(wire, session, 1, []))) == [0, 1, 7]

@@ -1,6 +1,7 @@
 """Transactions over sockets: what each request is told, and what readers see."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -59,6 +60,7 @@ from groupkeeper.protocol.messages.write_txn_markers_response import WriteTxnMar
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 ID = "tx"
+NOW = int(time.time() * 1000)
 OLD_PRODUCE, VERIFYING_PRODUCE, ADDING_PRODUCE = 10, 11, 12
 
 
@@ -98,7 +100,7 @@ class Producer:
     ) -> PartitionProduceResponse:
         sequence = self.sequence.get((topic, partition), 0)
         records = write_batch(
-            [Record(None, value.encode(), (), 1_000) for value in values],
+            [Record(None, value.encode(), (), NOW) for value in values],
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             base_sequence=sequence,
@@ -408,7 +410,7 @@ class TestWriting:
         await producer.add("t", 0)
         await producer.produce("t", "a")
         batch = write_batch(
-            [Record(None, b"b", (), 1_000)],
+            [Record(None, b"b", (), NOW)],
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             base_sequence=1,

@@ -11,29 +11,39 @@ import os
 from typing import NamedTuple
 
 from groupkeeper.protocol.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchTopic
-from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from groupkeeper.protocol.messages.fetch_request import FetchRequest
+    from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from groupkeeper.protocol.messages.fetch_response import PartitionData
+
+    Answers = dict["PartitionKey", PartitionData]
 
 NO_SESSION = 0
 _INITIAL_EPOCH = 0
+_FINAL_EPOCH = -1
 _INT_MAX = 2**31 - 1
 _EVICTABLE_AFTER_MS = 120_000
 _UNKNOWN = -1
 
 
-class _Key(NamedTuple):
+class PartitionKey(NamedTuple):
     """A partition, by the name or the id of its topic; the other one is empty."""
 
     topic: str
     topic_id: bytes
     partition: int
+
+
+def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
+    """The partitions of a request: one that is named twice is wanted once, as it is named last."""
+    return {
+        PartitionKey(topic.topic, topic.topic_id, part.partition): part
+        for topic in request.topics
+        for part in topic.partitions
+    }
 
 
 class _Cached:
@@ -53,6 +63,7 @@ class _Cached:
             or told.records
             or told.high_watermark != self.high_watermark
             or told.log_start_offset != self.log_start_offset
+            or told.diverging_epoch.epoch >= 0
         )
         # An error is told again and again, and so is its end.
         self.high_watermark = _UNKNOWN if told.error_code else told.high_watermark
@@ -76,47 +87,38 @@ class FetchSession:
         self.by_id = by_id
         self.created_ms = now_ms
         self.used_ms = now_ms
-        self._partitions: dict[_Key, _Cached] = {}
+        self._partitions: dict[PartitionKey, _Cached] = {}
 
     def __len__(self) -> int:
         return len(self._partitions)
 
     def take(self, request: FetchRequest) -> None:
         """Takes over the partitions that are new, changed, forgotten."""
-        for topic in request.topics:
-            for part in topic.partitions:
-                key = _Key(topic.topic, topic.topic_id, part.partition)
-                cached = self._partitions.get(key)
-                if cached is None:
-                    self._partitions[key] = _Cached(part)
-                else:
-                    cached.wanted = part
+        for key, part in _wanted(request).items():
+            cached = self._partitions.get(key)
+            if cached is None:
+                self._partitions[key] = _Cached(part)
+            else:
+                cached.wanted = part
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:
-                self._partitions.pop(_Key(forgotten.topic, forgotten.topic_id, index), None)
+                self._partitions.pop(PartitionKey(forgotten.topic, forgotten.topic_id, index), None)
 
-    def topics(self) -> list[FetchTopic]:
+    def wanted(self) -> dict[PartitionKey, FetchPartition]:
         """All its partitions, as a whole request has them."""
-        topics: list[FetchTopic] = []
-        parts: list[FetchPartition] = []
-        for key, cached in self._partitions.items():
-            if not topics or (topics[-1].topic, topics[-1].topic_id) != key[:2]:
-                parts = []
-                topics.append(FetchTopic(key.topic, key.topic_id, parts))
-            parts.append(cached.wanted)
-        return topics
+        return {key: cached.wanted for key, cached in self._partitions.items()}
 
-    def news(self, answers: Sequence[FetchableTopicResponse]) -> list[FetchableTopicResponse]:
+    def begin(self, wanted: Mapping[PartitionKey, FetchPartition], answers: Answers) -> None:
+        """Takes over the partitions of the request that opens it, in the order of its answer."""
+        for key, told in answers.items():
+            self._partitions[key] = cached = _Cached(wanted[key])
+            cached.has_news(told)
+
+    def news(self, answers: Answers) -> Answers:
         """The part of a whole answer that the client doesn't know yet."""
-        news = []
-        for topic in answers:
-            parts = [told for told in topic.partitions if self._is_news(topic, told)]
-            if parts:
-                news.append(FetchableTopicResponse(topic.topic, topic.topic_id, parts))
-        return news
+        return {key: told for key, told in answers.items() if self._is_news(key, told)}
 
-    def _is_news(self, topic: FetchableTopicResponse, told: PartitionData) -> bool:
-        key = _Key(topic.topic, topic.topic_id, told.partition_index)
+    def _is_news(self, key: PartitionKey, told: PartitionData) -> bool:
         cached = self._partitions.get(key)
         if cached is None:
             return False
@@ -129,7 +131,7 @@ class FetchContext:
     """One request and its session.
 
     Attributes:
-        topics: what is to be read.
+        wanted: what is to be read.
     """
 
     def __init__(
@@ -141,30 +143,24 @@ class FetchContext:
         by_id: bool,
         opens: bool = False,
     ) -> None:
-        self.topics: Sequence[FetchTopic] = request.topics if session is None else session.topics()
+        self.wanted = _wanted(request) if session is None else session.wanted()
         self._sessions = sessions
-        self._request = request
         self._session = session
         self._by_id = by_id
         self._opens = opens
         self._epoch = 0 if session is None else session.epoch
 
-    def answer(
-        self, answers: Sequence[FetchableTopicResponse], now_ms: int
-    ) -> tuple[int, Sequence[FetchableTopicResponse]]:
-        """Session id and topics of the response. Raises `InvalidFetchSessionEpoch` when the session has moved on."""
+    def answer(self, answers: Answers, now_ms: int) -> tuple[int, int, Answers]:
+        """Error code, session id and partitions of the response."""
         if self._session is not None:
-            if self._session.epoch != self._epoch:
-                raise InvalidFetchSessionEpoch
-            return self._session.session_id, self._session.news(answers)
-        if not self._opens:
-            return NO_SESSION, answers
-        session = self._sessions.open(sum(len(topic.partitions) for topic in answers), now_ms, by_id=self._by_id)
+            if self._session.epoch != self._epoch:  # another request of it came meanwhile
+                return InvalidFetchSessionEpoch.code, self._session.session_id, {}
+            return 0, self._session.session_id, self._session.news(answers)
+        session = self._sessions.open(len(answers), now_ms, by_id=self._by_id) if self._opens else None
         if session is None:
-            return NO_SESSION, answers
-        session.take(self._request)
-        session.news(answers)
-        return session.session_id, answers
+            return 0, NO_SESSION, answers
+        session.begin(self.wanted, answers)
+        return 0, session.session_id, answers
 
 
 class FetchSessions:
@@ -181,7 +177,7 @@ class FetchSessions:
         """What a request is about. Raises `FetchSessionIdNotFound`, `InvalidFetchSessionEpoch`,
         `FetchSessionTopicIdError`.
         """
-        if request.session_epoch <= _INITIAL_EPOCH:
+        if request.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             return FetchContext(self, request, by_id=by_id, opens=request.session_epoch == _INITIAL_EPOCH)
         session = self._sessions.get(request.session_id)

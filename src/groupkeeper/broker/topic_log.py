@@ -294,11 +294,11 @@ class PartitionLog:
     # ------------------------------------------------------------------ reading
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
-        """Batches from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off, as Kafka does.
+        """Batches of one segment from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off.
 
         The first batch is whole: with `at_least_one` however large it is, otherwise there is nothing when it is larger.
-        Nothing at or behind `end_offset` (default: the high watermark) is returned. Raises `OffsetOutOfRange`,
-        `KafkaStorageError`.
+        Nothing at or behind `end_offset` (default: the high watermark) is returned, and nothing of the next segment, as
+        in Apache Kafka. Raises `OffsetOutOfRange`, `KafkaStorageError`.
         """
         with self._readable():
             return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
@@ -309,21 +309,39 @@ class PartitionLog:
                 f"Received request for offset {offset} for partition {self.topic}-{self.index}, "
                 f"but we only have log segments from offset {self.log_start_offset} up to {self.log_end_offset}."
             )
-        parts: list[bytes] = []
+        segment, position = self._place_of(offset)
+        if segment is None:
+            return b""
+        end = segment.size
+        if end_offset is not None and end_offset < self.log_end_offset:
+            end = segment.position_of(end_offset)
+        if position >= end:
+            return b""
+        found = segment.read_at(position, min(max_bytes, end - position))
+        if len(found) < 12 or len(found) < _batch_length(found):
+            return segment.batch_at(position) if at_least_one else b""
+        return found
+
+    def bytes_ahead(self, offset: int, end_offset: int) -> int | None:
+        """How many bytes lie between two offsets of the log; None when these are in different segments, or the wrong
+        way round. Raises `KafkaStorageError`.
+        """
+        with self._readable():
+            if offset >= end_offset:
+                return 0 if offset == end_offset else None
+            segment, position = self._place_of(offset)
+            last, end = self._place_of(end_offset)
+        if last is None and self._segments:
+            last, end = self._segments[-1], self._segments[-1].size
+        return end - position if segment is last else None
+
+    def _place_of(self, offset: int) -> tuple[Segment | None, int]:
+        """Where the first batch begins that holds `offset` or a later one; None when there is none."""
         for segment in self._segments[self._segment_index(offset) :]:
             position = segment.position_of(offset)
-            end = segment.size
-            if end_offset is not None and end_offset < self.log_end_offset:
-                end = segment.position_of(end_offset)
-            found = segment.read_at(position, min(max_bytes, end - position))
-            if not parts and position < end and (len(found) < 12 or len(found) < _batch_length(found)):
-                return segment.batch_at(position) if at_least_one else b""
-            if found:
-                parts.append(found)
-                max_bytes -= len(found)
-            if max_bytes <= 0 or position + len(found) < segment.size:
-                break
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            if position < segment.size:
+                return segment, position
+        return None, 0
 
     def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
         """Every batch from an offset on, decoded, in order: what loading a coordinator needs."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from operator import itemgetter
 
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.topic_log import Waiter
-from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicId, UnknownTopicOrPartition
-from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.broker.topic_log import LEADER_EPOCH, Waiter
+from groupkeeper.protocol.errors import (
+    KafkaError,
+    OffsetOutOfRange,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from groupkeeper.protocol.messages.fetch_response import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
     PartitionData,
@@ -20,12 +28,12 @@ from groupkeeper.protocol.record_batch import iter_headers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.fetch_sessions import Answers, PartitionKey
     from groupkeeper.broker.topic_log import PartitionLog
-    from groupkeeper.broker.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 1
@@ -39,25 +47,35 @@ _READ_COMMITTED = 1
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, FetchRequest)
-    by_id = call.api_version >= _TOPIC_IDS_SINCE
-    context = broker.fetch_sessions.context(request, call.received_ms, by_id=by_id)
-    answers = await _read(broker, call, context.topics, by_id=by_id)
-    session_id, topics = context.answer(answers, call.received_ms)
-    return FetchResponse(session_id=session_id, responses=topics)
+    context = broker.fetch_sessions.context(request, call.received_ms, by_id=call.api_version >= _TOPIC_IDS_SINCE)
+    answers = await _read(broker, call, context.wanted)
+    error, session_id, news = context.answer(answers, call.received_ms)
+    return FetchResponse(error_code=error, session_id=session_id, responses=_by_topic(news))
 
 
-async def _read(
-    broker: Broker, call: Call, topics: Sequence[FetchTopic], *, by_id: bool
-) -> list[FetchableTopicResponse]:
+async def _read(broker: Broker, call: Call, wanted: Mapping[PartitionKey, FetchPartition]) -> Answers:
     request = call.message
     assert isinstance(request, FetchRequest)
     deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
-    while True:
-        reading = _Reading(broker, call, topics, by_id=by_id)
-        if reading.is_due or request.max_wait_ms <= 0:
-            return reading.answers
-        if not await _wait(reading.logs, request.min_bytes - reading.size, deadline):
-            return _Reading(broker, call, topics, by_id=by_id).answers
+    reading = _Reading(broker, call, wanted)
+    if reading.is_due or request.max_wait_ms <= 0:
+        return reading.answers
+    while (missing := reading.missing_bytes()) > 0:
+        if not await _wait(reading.logs, missing, deadline):
+            break
+    return _Reading(broker, call, wanted).answers
+
+
+def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
+    """The topics of a response: the order of the partitions stays, so a topic may come more than once."""
+    topics: list[FetchableTopicResponse] = []
+    parts: list[PartitionData] = []
+    for key, part in answers.items():
+        if not topics or (topics[-1].topic, topics[-1].topic_id) != key[:2]:
+            parts = []
+            topics.append(FetchableTopicResponse(key.topic, key.topic_id, parts))
+        parts.append(part)
+    return topics
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -67,14 +85,14 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
         return FetchResponse(error_code=error.code)
     topics = [
         FetchableTopicResponse(
-            topic.topic, topic.topic_id, [_refused(part.partition, error) for part in topic.partitions]
+            topic.topic, topic.topic_id, [_refused(part.partition, error, None) for part in topic.partitions]
         )
         for topic in request.topics
     ]
     return FetchResponse(responses=topics)
 
 
-async def _wait(logs: list[PartitionLog], missing_bytes: int, deadline: float) -> bool:
+async def _wait(logs: Iterable[PartitionLog], missing_bytes: int, deadline: float) -> bool:
     """Whether enough was appended, or something happened to a partition, before the deadline."""
     waiter = Waiter(missing_bytes)
     loop = asyncio.get_running_loop()
@@ -91,74 +109,109 @@ async def _wait(logs: list[PartitionLog], missing_bytes: int, deadline: float) -
 
 
 class _Reading:
-    """One pass over the partitions of a request.
+    """One pass over the partitions of a request, by the limits of Apache Kafka.
+
+    A batch that is larger than its partition's limit, or than what is left of the answer's, is sent only for the first
+    partition that has records, and alone; partitions that come later have none.
 
     Attributes:
-        answers: the topics of the response.
+        answers: what is said of each partition. Those that may not be read, or do not exist, come last.
         logs: partitions to wait for.
-        size: bytes of batches that were found.
-        is_due: whether the answer need not wait: enough bytes, an error, or nothing to wait for.
+        is_due: whether the answer need not wait: enough bytes, an error of a log, or nothing to wait for.
     """
 
-    def __init__(self, broker: Broker, call: Call, topics: Sequence[FetchTopic], *, by_id: bool) -> None:
+    def __init__(self, broker: Broker, call: Call, wanted: Mapping[PartitionKey, FetchPartition]) -> None:
         request = call.message
         assert isinstance(request, FetchRequest)
-        self.answers: list[FetchableTopicResponse] = []
-        self.logs: list[PartitionLog] = []
-        self.size = 0
-        self.by_id = by_id
-        self._has_error = False
+        self.answers: Answers = {}
         self._broker = broker
         self._call = call
+        self._size = 0
         self._room = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._room)
         self._committed = request.isolation_level == _READ_COMMITTED
-        for wanted in topics:
-            self.answers.append(self._read_topic(wanted))
-        self.is_due = self._has_error or self.size >= request.min_bytes or not self.logs
-
-    def _read_topic(self, wanted: FetchTopic) -> FetchableTopicResponse:
-        topics = self._broker.topics
-        topic = topics.by_id(wanted.topic_id) if self.by_id else topics.get(wanted.topic)
-        parts = []
-        # GA-03: an unknown id has no name to ask about.
-        name = wanted.topic if topic is None else topic.name
-        may_read = (topic is None and self.by_id) or may_topic(self._broker, self._call, Operation.READ, name)
-        for part in wanted.partitions:
+        self._read_logs: list[tuple[PartitionLog, FetchPartition]] = []
+        self._has_error = False
+        refused = []
+        for key, part in wanted.items():
             try:
-                if not may_read:
-                    raise TopicAuthorizationFailed
-                parts.append(self._read(self._log(topic, part.partition), part))
+                log = self._log(key)
             except KafkaError as error:
-                self._has_error = True
-                parts.append(_refused(part.partition, error))
-        return FetchableTopicResponse(wanted.topic, wanted.topic_id, parts)
+                refused.append((not isinstance(error, UnknownTopicId), key, error))
+                continue
+            self.answers[key] = self._read(log, part)
+        for _, key, why in sorted(refused, key=itemgetter(0)):
+            self.answers[key] = _refused(key.partition, why, [])
+        self.is_due = self._has_error or not self._read_logs or self._size >= self._min_bytes
 
-    def _log(self, topic: Topic | None, index: int) -> PartitionLog:
-        if topic is None:
-            raise UnknownTopicId if self.by_id else UnknownTopicOrPartition
-        log = topic.partition(index)
+    @property
+    def logs(self) -> list[PartitionLog]:
+        return [log for log, _ in self._read_logs]
+
+    def missing_bytes(self) -> int:
+        """How many bytes the answer still waits for; of a partition count no more than its own limit."""
+        missing = self._min_bytes
+        for log, part in self._read_logs:
+            try:
+                ahead = log.bytes_ahead(part.fetch_offset, self._end_offset(log))
+            except KafkaError:
+                return 0
+            if ahead is None:
+                return 0
+            missing -= min(ahead, part.partition_max_bytes)
+        return missing
+
+    def _log(self, key: PartitionKey) -> PartitionLog:
+        by_id = self._call.api_version >= _TOPIC_IDS_SINCE
+        topics = self._broker.topics
+        topic = topics.by_id(key.topic_id) if by_id else topics.get(key.topic)
+        if topic is None and by_id:
+            raise UnknownTopicId  # GA-03: it has no name to ask about
+        if not may_topic(self._broker, self._call, Operation.READ, key.topic if topic is None else topic.name):
+            raise TopicAuthorizationFailed
+        log = None if topic is None else topic.partition(key.partition)
         if log is None:
             raise UnknownTopicOrPartition
         return log
 
+    def _end_offset(self, log: PartitionLog) -> int:
+        return log.last_stable_offset if self._committed else log.high_watermark
+
     def _read(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
+        try:
+            found = self._found(log, part)
+        except KafkaError as error:
+            self._has_error = True
+            return _refused(part.partition, error, None)
+        self._read_logs.append((log, part))
+        return found
+
+    def _found(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
         check_leader_epoch(part.current_leader_epoch)
-        stable_offset = log.last_stable_offset
-        end = stable_offset if self._committed else log.high_watermark
-        records = log.read(
-            part.fetch_offset, min(part.partition_max_bytes, self._room), at_least_one=self.size == 0, end_offset=end
-        )
-        self.size += len(records)
-        self._room = max(self._room - len(records), 0)
-        self.logs.append(log)
-        return PartitionData(
+        answer = PartitionData(
             partition_index=part.partition,
             high_watermark=log.high_watermark,
-            last_stable_offset=stable_offset,
+            last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=_aborted(log, part.fetch_offset, records) if self._committed else None,
-            records=records,
+            aborted_transactions=[] if self._committed else None,
         )
+        if part.last_fetched_epoch > LEADER_EPOCH:
+            raise OffsetOutOfRange(
+                f"The end of epoch {part.last_fetched_epoch} of {log.topic}-{log.index} is not known"
+            )
+        if part.last_fetched_epoch == LEADER_EPOCH and part.fetch_offset > log.log_end_offset:
+            self._has_error = True  # as an error it is told at once
+            answer.diverging_epoch = EpochEndOffset(LEADER_EPOCH, log.log_end_offset)
+            return answer
+        limit = min(part.partition_max_bytes, self._room)
+        answer.records = records = log.read(
+            part.fetch_offset, limit, at_least_one=self._size == 0, end_offset=self._end_offset(log)
+        )
+        self._size += len(records)
+        self._room = max(self._room - len(records), 0)
+        if self._committed:
+            answer.aborted_transactions = _aborted(log, part.fetch_offset, records)
+        return answer
 
 
 def _aborted(log: PartitionLog, offset: int, records: bytes) -> list[AbortedTransaction]:
@@ -174,6 +227,5 @@ def _aborted(log: PartitionLog, offset: int, records: bytes) -> list[AbortedTran
     ]
 
 
-def _refused(index: int, error: KafkaError) -> PartitionData:
-    is_unknown = isinstance(error, UnknownTopicId | UnknownTopicOrPartition)
-    return PartitionData(index, error.code, -1, aborted_transactions=[] if is_unknown else None)
+def _refused(index: int, error: KafkaError, aborted: list[AbortedTransaction] | None) -> PartitionData:
+    return PartitionData(index, error.code, -1, aborted_transactions=aborted)
