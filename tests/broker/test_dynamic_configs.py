@@ -18,13 +18,15 @@ from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from groupkeeper.protocol.messages.list_config_resources_response import ListConfigResourcesResponse
 
 if TYPE_CHECKING:
     from tests.broker.conftest import Wire
 
 Start = Callable[..., Awaitable[Broker]]
 Connect = Callable[[Broker], Awaitable["Wire"]]
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
 ALL = ""
 
@@ -67,7 +69,9 @@ async def test_a_brokers_own_setting_wins_over_that_of_all(start: Start, connect
     topic = broker.topics.get("t")
     assert topic is not None
     assert topic.partitions[0].config.retention_ms == 100000
-    assert [(one.name, one.value) for one in await describe(wire, BROKER, ALL)] == [("log.retention.ms", "200000")]
+    assert [(one.name, one.value) for one in await describe(wire, BROKER, ALL)] == [
+        ("log.retention.ms", "200000"), ("min.insync.replicas", "1"),
+    ]  # fmt: skip
     assert await alter(wire, node, "log.retention.ms", None, DELETE) == (0, None)
     assert await alter(wire, ALL, "log.retention.ms", None, DELETE) == (0, None)
     assert await sources(wire, BROKER, node, "log.retention.ms") == [static, default]
@@ -91,7 +95,7 @@ async def test_changes_are_there_after_a_restart(start: Start, connect: Connect,
     assert broker.groups.settings.group_consumer_assignment_interval_ms == 5
     assert broker.group_configs.of("g").consumer_assignment_interval_ms == 5
     assert [one.name for one in await describe(wire, BROKER, ALL)] == [
-        "group.consumer.assignment.interval.ms", "nobody.knows",
+        "group.consumer.assignment.interval.ms", "nobody.knows", "min.insync.replicas",
     ]  # fmt: skip
     assert (tmp_path / JOURNAL).read_text().count("\n") == 2
 
@@ -154,9 +158,53 @@ async def test_what_is_refused(start: Start, connect: Connect) -> None:
         (refused, f"{interval} must be less than or equal to group.consumer.max.assignment.interval.ms"),
         (UnknownServerError.code, None),
     ]
-    assert broker.config.changed == {}
+    assert {name: given for name, given in broker.config.changed.items() if given} == {
+        ALL: {"min.insync.replicas": "1"}
+    }
     assert await alter(wire, node, "log.cleanup.policy", "compact", APPEND) == (0, None)
     assert broker.config.log_cleanup_policy == ("delete", "compact")
+
+
+async def test_what_does_not_change_while_a_broker_runs(start: Start, connect: Connect) -> None:
+    """The words are those of Apache Kafka 4.3.1."""
+    broker = await start()
+    wire, node = await connect(broker), str(broker.config.node_id)
+    refused, bad = InvalidRequest.code, InvalidConfig.code
+    assert [
+        await alter(wire, node, "auto.create.topics.enable", "false"),
+        await alter(wire, ALL, "num.replica.alter.log.dirs.threads", "2"),
+        await alter(wire, node, "broker.id", "3"),
+        await alter(wire, node, "groupkeeper.lenient.replication", "true"),
+        await alter(wire, node, "ssl.keystore.location", "/k"),
+        await alter(wire, ALL, "listener.name.plaintext.ssl.keystore.location", "/k"),
+        await alter(wire, node, "num.io.threads", "many"),
+        await alter(wire, node, "min.insync.replicas", "1"),
+        await alter(wire, node, "min.insync.replicas", None, DELETE),
+        await alter(wire, ALL, "min.insync.replicas", None, DELETE),
+    ] == [
+        (refused, "Cannot update these configs dynamically: [auto.create.topics.enable]"),
+        (refused, "Cannot update these configs dynamically: [num.replica.alter.log.dirs.threads]"),
+        (refused, "Cannot update these configs dynamically: [broker.id]"),
+        (refused, "Cannot update these configs dynamically: [groupkeeper.lenient.replication]"),
+        (
+            refused,
+            (
+                "These security configs can be dynamically updated only per-listener using the listener prefix: "
+                "[ssl.keystore.location]"
+            ),
+        ),
+        (
+            refused,
+            (
+                "Cannot update these configs at default cluster level, broker id must be specified: "
+                "[listener.name.plaintext.ssl.keystore.location]"
+            ),
+        ),
+        (refused, "Invalid value many for configuration num.io.threads: Not a number of type INT"),
+        (bad, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."),
+        (bad, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."),
+        (bad, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."),
+    ]
 
 
 async def test_small_segments_by_the_internal_setting(start: Start, connect: Connect) -> None:
@@ -172,3 +220,87 @@ async def test_small_segments_by_the_internal_setting(start: Start, connect: Con
         topic = broker.topics.get(name)
         assert topic is not None
         assert topic.config.roll_bytes == size
+
+
+async def test_settings_of_the_file(start: Start, connect: Connect) -> None:
+    """Also of what Kafka has and this broker does nothing with; secrets and what is unknown are not told."""
+    file = {"num.io.threads": "4", "ssl.key.password": "open sesame", "nobody.knows": "this", "num.partitions": "2"}
+    wire = await connect(await start(properties={**file, "listener.name.plaintext.max.connections": "7"}))
+    told = {one.name: one for one in await describe(wire, BROKER, "1")}
+    assert list(told)[:2] == ["listener.name.plaintext.max.connections", "nobody.knows"]
+    assert [
+        (
+            one.value,
+            one.config_source,
+            one.is_sensitive,
+            [(each.name, each.value, each.source) for each in one.synonyms],
+        )
+        for one in (told[name] for name in ("broker.id", *file))
+    ] == [
+        ("1", 4, False, [("broker.id", "1", 4), ("broker.id", "-1", 5)]),
+        ("4", 4, False, [("num.io.threads", "4", 4), ("num.io.threads", "8", 5)]),
+        (None, 4, True, [("ssl.key.password", None, 4)]),
+        (None, 4, True, [("nobody.knows", None, 4)]),
+        ("2", 4, False, [("num.partitions", "2", 4), ("num.partitions", "1", 5)]),
+    ]
+    assert "sesame" not in repr(told.values())
+
+
+async def test_all_brokers_have_the_same_insync_replicas(start: Start, connect: Connect, tmp_path: Path) -> None:
+    """With eligible leader replicas (KIP-966) the file of the first start counts, and then what clients give."""
+    broker = await start(directory=tmp_path, properties={"min.insync.replicas": "2"})
+    wire = await connect(broker)
+    await wire.create("t")
+    default, static = ("min.insync.replicas", "1", 5), ("min.insync.replicas", "2", 4)
+    assert await sources(wire, TOPIC, "t", "min.insync.replicas") == [("min.insync.replicas", "2", 3), static, default]
+    assert await alter(wire, ALL, "min.insync.replicas", "3") == (0, None)
+    await broker.stop()
+    wire = await connect(await start(directory=tmp_path))
+    assert await sources(wire, TOPIC, "t", "min.insync.replicas") == [("min.insync.replicas", "3", 3), default]
+    without = await connect(await start(properties={"feature.eligible.leader.replicas.version": "0"}))
+    assert await sources(without, BROKER, "1", "min.insync.replicas") == [default]
+    assert await alter(without, "1", "min.insync.replicas", "2") == (0, None)
+
+
+async def test_a_listeners_own_settings(start: Start, connect: Connect) -> None:
+    wire = await connect(await start())
+    name = "listener.name.plaintext.max.connections"
+    assert await alter(wire, ALL, name, "11") == (0, None)
+    assert await alter(wire, "1", name, "9") == (0, None)
+    assert await alter(wire, "1", "listener.name.tls.ssl.keystore.location", "/k") == (0, None)
+    assert await sources(wire, BROKER, "1", name) == [
+        (name, "9", 2),
+        (name, "11", 3),
+        ("max.connections", "2147483647", 5),
+    ]
+    assert await sources(wire, BROKER, ALL, name) == [(name, "11", 3)]
+
+
+async def test_subscriptions_to_metrics(start: Start, connect: Connect, tmp_path: Path) -> None:
+    """The words and codes are those of Apache Kafka 4.3.1."""
+    broker = await start(directory=tmp_path)
+    wire = await connect(broker)
+    bad_interval = "Invalid value 5 for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+    assert [
+        await alter(wire, "m", "metrics", "org.apache", kind=METRICS),
+        await alter(wire, "m", "match", "client_id=a.*", kind=METRICS),
+        await alter(wire, "m", "match", "nope=a", kind=METRICS),
+        await alter(wire, "m", "interval.ms", "5", kind=METRICS),
+        await alter(wire, "m", "nope", "5", kind=METRICS),
+        await alter(wire, "m", "metrics", "x", APPEND, kind=METRICS),
+        await alter(wire, "", "metrics", "x", kind=METRICS),
+    ] == [
+        (0, None),
+        (0, None),
+        (InvalidConfig.code, "Illegal client matching pattern: nope=a"),
+        (InvalidRequest.code, bad_interval),
+        (InvalidRequest.code, "Unknown client metrics configuration: nope"),
+        (InvalidConfig.code, "Can't APPEND to key metrics because its type is not LIST."),
+        (InvalidRequest.code, "Subscription name can't be empty"),
+    ]
+    await broker.stop()
+    wire = await connect(await start(directory=tmp_path))
+    told = [(one.name, one.value, one.config_source) for one in await describe(wire, METRICS, "m")]
+    assert told == [("interval.ms", "300000", 5), ("match", "client_id=a.*", 7), ("metrics", "org.apache", 7)]
+    answer = await wire.call(ListConfigResourcesRequest(), 0, ListConfigResourcesResponse)
+    assert [(one.resource_name, one.resource_type) for one in answer.config_resources] == [("m", METRICS)]

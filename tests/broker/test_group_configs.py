@@ -219,8 +219,10 @@ async def test_listing_whose_settings_there_are(broker: Broker, connect: Connect
     await alter(wire, "gone", (SESSION, SET, "50000"))
     await alter(wire, "gone", (SESSION, DELETE, None))
     assert await listed(wire, GROUP) == [(GROUP, "a"), (GROUP, "b")]
-    assert await listed(wire) == [(GROUP, "a"), (GROUP, "b"), (TOPIC, "topic"), (BROKER, "1")]
-    assert await listed(wire, LOGGER, CLIENT_METRICS) == []
+    assert await listed(wire) == [
+        (GROUP, "a"), (GROUP, "b"), (LOGGER, "1"), (BROKER, "1"), (TOPIC, "topic"),
+    ]  # fmt: skip
+    assert await listed(wire, LOGGER, CLIENT_METRICS) == [(LOGGER, "1")]
     assert await listed(wire, version=0) == []
     answer = await wire.call(ListConfigResourcesRequest([99]), 1, ListConfigResourcesResponse)
     assert answer.error_code == UnsupportedVersion.code

@@ -424,7 +424,7 @@ class TestSettings:
             for config in result.configs
         }
         assert found == {
-            "retention.ms": ("5", 1, [("retention.ms", "5", 1), ("log.retention.hours", "168", 5)]),
+            "retention.ms": ("5", 1, [("retention.ms", "5", 1)]),
             "cleanup.policy": (
                 "compact",
                 4,
@@ -436,8 +436,8 @@ class TestSettings:
     async def test_the_brokers_settings(self, wire: "Wire") -> None:
         result = await self.describe(wire, BROKER, "1", "group.max.size", "num.partitions")
         assert [(config.name, config.read_only) for config in result.configs] == [
-            ("group.max.size", True),
             ("num.partitions", True),
+            ("group.max.size", True),
         ]
         assert len((await self.describe(wire, BROKER, "1")).configs) > 100
 

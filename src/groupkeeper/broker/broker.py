@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Authorizer
+from groupkeeper.broker.client_metrics import ClientMetrics
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.dynamic_config import DynamicConfig
 from groupkeeper.broker.group_config import GroupConfigs
@@ -53,6 +54,7 @@ class Broker:
         topics: the topics and their logs.
         dynamic_config: the settings that were changed while the broker ran.
         group_configs: the settings of single groups: `group_configs.of(group_id)`.
+        client_metrics: the subscriptions to clients' metrics.
         groups: the group coordinators.
         share_states: the share coordinators.
         transactions: the transaction coordinators.
@@ -67,6 +69,7 @@ class Broker:
     topics: Topics
     dynamic_config: DynamicConfig
     group_configs: GroupConfigs
+    client_metrics: ClientMetrics
     groups: GroupRuntime
     share_states: ShareStateRuntime
     transactions: TransactionRuntime
@@ -138,6 +141,9 @@ class Broker:
             self.group_configs = GroupConfigs(self._directory, self.config)
             opened.callback(self.group_configs.close)
             self.group_configs.load()
+            self.client_metrics = ClientMetrics(self._directory)
+            opened.callback(self.client_metrics.close)
+            self.client_metrics.load()
             self.groups = GroupRuntime(self)
             opened.push_async_callback(self.groups.stop)
             await self.groups.start()

@@ -50,7 +50,10 @@ class Config(GroupSettings):
         doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",
     )
     advertised_listeners = names((), doc="Addresses told to clients, by listener name; default: those of `listeners`.")
-    listener_security_protocol_map = names((), doc="Security protocol of each listener name; only PLAINTEXT is served.")
+    listener_security_protocol_map = names(
+        ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
+        doc="Security protocol of each listener name; only PLAINTEXT is served.",
+    )
     inter_broker_listener_name = maybe_text(doc=_ONE_NODE)
     controller_listener_names = names(
         DEFAULT_CONTROLLER_LISTENERS, doc="Names in `listeners` that belong to a controller; they are not opened."

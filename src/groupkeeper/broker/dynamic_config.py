@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from groupkeeper.broker.config import Config
+from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.journal import Journal
-from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.broker.topic_config import SYNONYM_BY_SETTING
+from groupkeeper.broker.kafka_settings import (
+    ANY,
+    FIXED,
+    KAFKA_SETTINGS,
+    LISTENER,
+    ONE,
+    QUOTAS,
+    base_name,
+    change_of,
+    in_java_order,
+)
+from groupkeeper.broker.settings import InvalidSetting, Setting, plain
+from groupkeeper.protocol.errors import InvalidConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from groupkeeper.broker.storage_directory import StorageDirectory
 
@@ -18,35 +31,41 @@ JOURNAL = "broker.journal"
 ALL_BROKERS = ""
 """The name of the resource that stands for every broker."""
 
-_FOR_ALL = frozenset(
+MIN_INSYNC = "min.insync.replicas"
+
+
+def broker_setting(name: str) -> Setting[Any] | None:
+    """The setting of a broker, whether it has a meaning here or not; None when Kafka has none of the name."""
+    base = base_name(name)
+    own = Config.setting(base)
+    if own is not None:
+        return own
+    if base in QUOTAS:
+        return plain(base, "long")
+    known = KAFKA_SETTINGS.get(base)
+    return None if known is None else plain(base, known.type, known.default)
+
+
+def _change_of(name: str) -> str:
+    """What may change a setting. Names that are unknown are kept (KIP-226), but those of our own and those that Kafka
+    doesn't tell are fixed.
     """
-    background.threads config.providers follower.fetch.last.tiered.offset.enable follower.replication.throttled.rate
-    group.consumer.assignment.interval.ms group.coordinator.cached.buffer.max.bytes
-    group.share.assignment.interval.ms group.streams.assignment.interval.ms leader.replication.throttled.rate
-    log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
-    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads max.connection.creation.rate
-    max.connections max.connections.per.ip max.connections.per.ip.overrides metric.reporters num.io.threads
-    num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers producer.id.expiration.ms
-    remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
-    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
-    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
-    remote.log.manager.follower.thread.pool.size remote.log.reader.threads
-    replica.alter.log.dirs.io.max.bytes.per.second share.coordinator.cached.buffer.max.bytes
-    transaction.partition.verification.enable
-    """.split()
-) | frozenset(SYNONYM_BY_SETTING.values())
-_OF_ONE = ("cordoned.log.dirs", "listener.name.", "listener.security.", "listeners", "principal.", "sasl.", "ssl.")
-"""Beginnings of names that one broker may change, but not all of them at once. Here they are fixed."""
+    is_fixed = name not in KAFKA_SETTINGS and Config.setting(name) is not None
+    return FIXED if is_fixed else change_of(name)
 
 
-def is_dynamic(name: str) -> bool:
-    """Whether a setting can be changed while the broker runs. Kafka's list, without listeners and their security."""
-    return name in _FOR_ALL
+def _is_refused(name: str, change: str, broker: str) -> bool:
+    # Here listeners are opened at the start only.
+    return _change_of(name) == change or (change == FIXED and broker != ALL_BROKERS and name in _LISTENERS)
 
 
-def _is_fixed(name: str) -> bool:
-    """Whether it is a setting of the broker, and cannot be changed. Names that nobody knows are kept (KIP-226)."""
-    return not is_dynamic(name) and (Config.setting(name) is not None or name.startswith(_OF_ONE))
+_REFUSALS = (
+    (FIXED, "Cannot update these configs dynamically"),
+    (LISTENER, "These security configs can be dynamically updated only per-listener using the listener prefix"),
+    (ONE, "Cannot update these configs at default cluster level, broker id must be specified"),
+)
+_LISTENERS = ("listeners", "listener.security.protocol.map")
+_CHANGING = [name for name, setting in KAFKA_SETTINGS.items() if setting.change == ANY]
 
 
 class DynamicConfig:
@@ -63,15 +82,32 @@ class DynamicConfig:
 
     def check(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Raises `InvalidSetting` unless a broker may be given these."""
-        fixed = sorted(filter(_is_fixed, overrides))
-        if fixed and broker == ALL_BROKERS and all(name.startswith(_OF_ONE) for name in fixed):
-            raise InvalidSetting(
-                "Cannot update these configs at default cluster level, broker id must be specified: "
-                f"[{', '.join(fixed)}]"
-            )
-        if fixed:
-            raise InvalidSetting(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+        for change, why in _REFUSALS if broker == ALL_BROKERS else _REFUSALS[:2]:
+            refused = [name for name in overrides if _is_refused(name, change, broker)]
+            if refused:
+                raise InvalidSetting(f"{why}: [{', '.join(in_java_order(refused, len(refused)))}]")
+        self._require_insync_kept(broker, overrides)
+        for name, text in overrides.items():
+            setting = broker_setting(name)
+            if setting is not None:
+                setting.parse(text)
         self._with(broker, overrides)
+
+    def require_insync_kept(self, broker: str, name: str) -> None:
+        """Raises `InvalidConfig` where a broker's own `min.insync.replicas` is to be changed in a cluster with eligible
+        leader replicas (KIP-966): there all brokers have the same.
+        """
+        if self._has_eligible_replicas() and broker != ALL_BROKERS and name == MIN_INSYNC:
+            raise InvalidConfig(f"Broker-level {MIN_INSYNC} cannot be altered while ELR is enabled.")
+
+    def _require_insync_kept(self, broker: str, overrides: Mapping[str, str]) -> None:
+        for name in overrides:
+            self.require_insync_kept(broker, name)
+        if self._has_eligible_replicas() and broker == ALL_BROKERS and MIN_INSYNC not in overrides:
+            raise InvalidConfig(f"Cluster-level {MIN_INSYNC} cannot be removed while ELR is enabled.")
+
+    def _has_eligible_replicas(self) -> bool:
+        return feature_level(self._config, "eligible.leader.replicas.version") > 0
 
     def configure(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Replaces what was given to a broker, or to all. Raises `InvalidSetting`, `KafkaStorageError`."""
@@ -88,9 +124,18 @@ class DynamicConfig:
                 self._take(entry["broker"], entry["configs"])
             except InvalidSetting as error:
                 raise InvalidSetting(f"{self._journal.path}: {error}") from None
+        if self._has_eligible_replicas():
+            self._give_insync_to_all()
         self._journal.begin(
             {"broker": one, "configs": dict(given)} for one, given in self._config.changed.items() if given
         )
+
+    def _give_insync_to_all(self) -> None:
+        """All brokers have what the first one had in its file, from when on eligible leader replicas are kept."""
+        node_id, changed = str(self._config.node_id), self._config.changed
+        own = {name: text for name, text in changed.get(node_id, {}).items() if name != MIN_INSYNC}
+        self._take(ALL_BROKERS, {MIN_INSYNC: str(self._config.min_insync_replicas), **changed.get(ALL_BROKERS, {})})
+        self._take(node_id, own)
 
     def close(self) -> None:
         """Closes the registry."""
@@ -104,7 +149,7 @@ class DynamicConfig:
 
     def _take(self, broker: str, overrides: Mapping[str, str]) -> None:
         self._config.changed, fresh = self._with(broker, overrides)
-        for attribute in (name.replace(".", "_") for name in _FOR_ALL):
+        for attribute in (name.replace(".", "_") for name in _CHANGING):
             self._config.__dict__.pop(attribute, None)
             if attribute in fresh.__dict__:
                 self._config.__dict__[attribute] = fresh.__dict__[attribute]

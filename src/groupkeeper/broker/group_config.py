@@ -72,31 +72,32 @@ class GroupConfig(SettingsTable):
         overrides: the group's own settings, as texts by name.
     """
 
+    # In the order in which Kafka tells them.
     consumer_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the consumer group's members.")
-    consumer_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
     consumer_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
-    share_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the share group's members.")
-    share_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
-    share_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
-    share_record_lock_duration_ms = whole(30000, low=1000, doc="How long a record stays acquired.")
-    share_delivery_count_limit = whole(5, low=2, doc="How often a record is delivered at most.")
-    share_partition_max_record_locks = whole(2000, low=100, doc="Most acquired records of a partition.")
     share_auto_offset_reset = _OffsetResetSetting(
         "string",
         "latest",
         str,
         "Where a share partition begins: latest, earliest, or by_duration: and an ISO 8601 duration.",
     )
+    share_renew_acknowledge_enable = flag(True, doc="Whether an acquired record's lock may be renewed.")
+    streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="How long the first rebalance waits for members.")
+    share_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the share group's members.")
+    streams_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
+    share_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
+    streams_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
+    share_delivery_count_limit = whole(5, low=2, doc="How often a record is delivered at most.")
+    consumer_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
+    share_record_lock_duration_ms = whole(30000, low=1000, doc="How long a record stays acquired.")
+    share_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
     share_isolation_level = text(
         "read_uncommitted",
         choices=("read_committed", "read_uncommitted"),
         doc="Whether records of transactions are delivered before they are committed.",
     )
-    share_renew_acknowledge_enable = flag(True, doc="Whether an acquired record's lock may be renewed.")
     streams_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the streams group's members.")
-    streams_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
-    streams_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
-    streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="How long the first rebalance waits for members.")
+    share_partition_max_record_locks = whole(2000, low=100, doc="Most acquired records of a partition.")
     streams_num_standby_replicas = whole(0, low=0, doc="Standby replicas of each task.")
 
     overrides: Mapping[str, str]

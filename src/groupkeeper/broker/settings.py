@@ -199,6 +199,29 @@ def maybe_text(*, doc: str) -> Setting[str | None]:
     return Setting[str | None]("string", None, lambda given: given or None, doc)
 
 
+_READERS: dict[str, Callable[[str], object]] = {
+    "boolean": _read_flag,
+    "short": _integer(-(2**15), 2**15 - 1),
+    "int": _read_int,
+    "long": _read_long,
+    "double": float,
+}
+
+
+def plain(name: str, type_name: str, default: str | None = None) -> Setting[str]:
+    """A setting without a meaning here: its value is the text that was given, if that is one of the type."""
+
+    def read(text: str) -> str:
+        if type_name == "list":
+            return ",".join(_read_names(text))
+        _READERS.get(type_name, str)(text)
+        return text
+
+    setting = Setting(type_name, default or "", read, "")
+    setting.__set_name__(Setting, name.replace(".", "_"))
+    return setting
+
+
 def names(default: tuple[str, ...], *, choices: tuple[str, ...] = (), doc: str) -> Setting[tuple[str, ...]]:
     """A comma-separated list."""
     return Setting("list", default, _read_names, doc, choices=choices)

@@ -29,52 +29,53 @@ class TopicConfig(SettingsTable):
         overrides: the topic's own settings, as texts by name.
     """
 
-    cleanup_policy = names(
-        ("delete",), choices=("compact", "delete"), doc="Delete old segments, compact by key, or both."
+    # In the order in which Kafka tells them.
+    internal_segment_bytes = Setting[int | None](
+        "int", None, int, "Instead of `segment.bytes`, and without its lower bound; for tests.", low=1
     )
-    compression_gzip_level = whole(
-        -1, low=-1, high=9, doc="Level when the broker compresses with gzip; −1 is the default."
-    )
-    compression_lz4_level = whole(9, low=1, high=17, doc="Level when the broker compresses with lz4.")
     compression_type = text(
         "producer",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         doc="Compression of the stored batches; `producer` keeps what came.",
     )
-    compression_zstd_level = whole(3, low=-131072, high=22, doc="Level when the broker compresses with zstd.")
-    delete_retention_ms = long(86400000, low=0, doc="How long compaction keeps tombstones.")
-    file_delete_delay_ms = long(60000, low=0, doc="Wait before a segment's files are removed.")
-    flush_messages = long(LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back.")
+    remote_log_delete_on_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
+    leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
+    remote_storage_enable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
+    min_insync_replicas = whole(1, low=1, doc="Accepted for compatibility; there is one replica.")
+    segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.")
+    remote_log_copy_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
+    local_retention_ms = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
+    cleanup_policy = names(
+        ("delete",), choices=("compact", "delete"), doc="Delete old segments, compact by key, or both."
+    )
     flush_ms = long(LONG_MAX, low=0, doc="Accepted for compatibility; the operating system writes back.")
     follower_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
-    index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.")
-    internal_segment_bytes = Setting[int | None](
-        "int", None, int, "Instead of `segment.bytes`, and without its lower bound; for tests.", low=1
+    compression_lz4_level = whole(9, low=1, high=17, doc="Level when the broker compresses with lz4.")
+    segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.")
+    retention_ms = long(604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit.")
+    compression_gzip_level = whole(
+        -1, low=-1, high=9, doc="Level when the broker compresses with gzip; −1 is the default."
     )
-    leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
-    local_retention_bytes = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
-    local_retention_ms = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
+    flush_messages = long(LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back.")
+    compression_zstd_level = whole(3, low=-131072, high=22, doc="Level when the broker compresses with zstd.")
     max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Longest time a record stays uncompacted.")
+    file_delete_delay_ms = long(60000, low=0, doc="Wait before a segment's files are removed.")
     max_message_bytes = whole(1048588, low=0, doc="Largest record batch.")
-    message_timestamp_after_max_ms = long(3600000, low=0, doc="How far in the future a record's timestamp may be.")
-    message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="How far in the past a record's timestamp may be.")
+    min_compaction_lag_ms = long(0, low=0, doc="Shortest time a record stays uncompacted.")
     message_timestamp_type = text(
         "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Whose clock gives the records' timestamps."
     )
-    min_cleanable_dirty_ratio = real(0.5, low=0, high=1, doc="Share of uncompacted bytes that starts a compaction.")
-    min_compaction_lag_ms = long(0, low=0, doc="Shortest time a record stays uncompacted.")
-    min_insync_replicas = whole(1, low=1, doc="Accepted for compatibility; there is one replica.")
+    local_retention_bytes = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
     preallocate = flag(False, doc="Accepted for compatibility.")
-    remote_log_copy_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
-    remote_log_delete_on_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
-    remote_storage_enable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
-    retention_bytes = long(-1, doc="Bytes of a partition that are kept; −1 is no limit.")
-    retention_ms = long(604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit.")
-    segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.")
-    segment_index_bytes = whole(10485760, low=4, doc="Accepted for compatibility; the index grows as needed.")
-    segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.")
-    segment_ms = long(604800000, low=1, doc="Age at which a new segment file is begun.")
+    index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.")
+    min_cleanable_dirty_ratio = real(0.5, low=0, high=1, doc="Share of uncompacted bytes that starts a compaction.")
     unclean_leader_election_enable = flag(False, doc="Accepted for compatibility.")
+    retention_bytes = long(-1, doc="Bytes of a partition that are kept; −1 is no limit.")
+    delete_retention_ms = long(86400000, low=0, doc="How long compaction keeps tombstones.")
+    message_timestamp_after_max_ms = long(3600000, low=0, doc="How far in the future a record's timestamp may be.")
+    message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="How far in the past a record's timestamp may be.")
+    segment_ms = long(604800000, low=1, doc="Age at which a new segment file is begun.")
+    segment_index_bytes = whole(10485760, low=4, doc="Accepted for compatibility; the index grows as needed.")
 
     overrides: Mapping[str, str]
 

@@ -1,8 +1,9 @@
-"""The resources whose settings clients may change: topics, groups and the broker."""
+"""The resources whose settings clients may change: topics, groups, the broker, subscriptions to clients' metrics."""
 
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.client_metrics import Subscription
 from groupkeeper.broker.dynamic_config import ALL_BROKERS
 from groupkeeper.broker.settings import InvalidSetting
 from groupkeeper.protocol.errors import (
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
 
 TOPIC = 2
 BROKER = 4
+BROKER_LOGGER = 8
+CLIENT_METRICS = 16
 GROUP = 32
 
 
 class Resource:
-    """A topic, a group or the broker with its settings.
+    """A topic, a group, the broker or a subscription with its settings.
 
     Attributes:
         config: the settings in force.
@@ -70,6 +73,8 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
     """
     require_allowed(broker, call, Operation.ALTER_CONFIGS, resource_type, name)
     if resource_type == TOPIC:
+        if not name:
+            raise InvalidRequest("Default topic resources are not allowed.")
         topic = broker.topics.get(name)
         if topic is None:
             raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
@@ -81,6 +86,12 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
         configs = broker.group_configs
         config = configs.of(name)
         return Resource(config, config.overrides, configs.check, lambda given: configs.configure(name, given))
+    if resource_type == CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("Subscription name can't be empty")
+        metrics = broker.client_metrics
+        found = metrics.of(name)
+        return Resource(found, found.overrides, Subscription, lambda given: metrics.configure(name, given))
     if resource_type == BROKER:
         if name != ALL_BROKERS and not name.lstrip("-").isdigit():
             raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
@@ -103,5 +114,7 @@ def require_allowed(broker: Broker, call: Call, operation: Operation, resource_t
         raise TopicAuthorizationFailed
     if resource_type == GROUP and not broker.authorizer.allows(call, operation, ResourceType.GROUP, name):
         raise GroupAuthorizationFailed
-    if resource_type == BROKER and not broker.authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME):
+    if resource_type not in (TOPIC, GROUP) and not broker.authorizer.allows(
+        call, operation, ResourceType.CLUSTER, CLUSTER_NAME
+    ):
         raise ClusterAuthorizationFailed

@@ -1,4 +1,4 @@
-"""AlterConfigs (33) of topics, groups and the broker: the older form, which replaces all settings of one."""
+"""AlterConfigs (33): the older form, which replaces all settings of a topic, a group, the broker or a subscription."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""DescribeConfigs (32): settings of topics, groups and the broker, with where they come from."""
+"""DescribeConfigs (32): settings of topics, groups, the broker and subscriptions, with where they come from."""
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._configs import BROKER, GROUP, TOPIC, require_allowed
+from groupkeeper.broker.apis._configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, require_allowed
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.described_settings import (
     UNKNOWN_TYPE,
     describe_all_brokers,
     describe_broker,
     describe_group,
+    describe_subscription,
     describe_topic,
 )
 from groupkeeper.broker.topic_names import require_valid_name
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 KEY = 32
 VERSIONS = (1, 4)
 
-_TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
+_TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
+          "class": 8, "password": 9}  # fmt: skip
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -56,7 +58,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
-    message = "" if error.message == error.text else error.message
+    message = "" if isinstance(error, UnknownTopicOrPartition) else error.message
     return DescribeConfigsResult(error.code, message, resource.resource_type, resource.resource_name)
 
 
@@ -69,16 +71,12 @@ def _described(broker: Broker, call: Call, resource: DescribeConfigsResource) ->
         if topic is None:
             raise UnknownTopicOrPartition
         return describe_topic(topic.config, broker.config)
-    if resource.resource_type == BROKER:
-        if name == "":
-            return describe_all_brokers(broker.config)
-        if not name.lstrip("-").isdigit():
-            raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
-        if name != str(broker.config.node_id):
-            raise InvalidRequest(
-                f"Unexpected broker id, expected {broker.config.node_id} or empty string, but received {name}"
-            )
-        return describe_broker(broker.config)
+    if resource.resource_type == CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("Client metrics subscription name must not be empty")
+        return describe_subscription(broker.client_metrics.of(name))
+    if resource.resource_type in (BROKER, BROKER_LOGGER):
+        return _of_broker(broker, name, resource.resource_type)
     if resource.resource_type == GROUP:
         if not name:
             raise InvalidRequest("Group name must not be empty")
@@ -86,8 +84,23 @@ def _described(broker: Broker, call: Call, resource: DescribeConfigsResource) ->
     raise InvalidRequest
 
 
+def _of_broker(broker: Broker, name: str, resource_type: int) -> Iterable[DescribedSetting]:
+    """There are no loggers that clients could set."""
+    is_logger = resource_type == BROKER_LOGGER
+    if name == "":
+        if is_logger:
+            raise InvalidRequest("Broker id must not be empty")
+        return describe_all_brokers(broker.config)
+    if not name.lstrip("-").isdigit():
+        raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
+    if name != str(broker.config.node_id):
+        expected = f"{broker.config.node_id} but" if is_logger else f"{broker.config.node_id} or empty string, but"
+        raise InvalidRequest(f"Unexpected broker id, expected {expected} received {name}")
+    return () if is_logger else describe_broker(broker.config)
+
+
 def _is_wanted(setting: DescribedSetting, resource: DescribeConfigsResource) -> bool:
-    return resource.configuration_keys is None or setting.name in resource.configuration_keys
+    return not resource.configuration_keys or setting.name in resource.configuration_keys
 
 
 def _config(setting: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
@@ -96,7 +109,7 @@ def _config(setting: DescribedSetting, request: DescribeConfigsRequest) -> Descr
         setting.value,
         setting.is_read_only,
         setting.source,
-        setting.type == UNKNOWN_TYPE,
+        setting.is_sensitive,
         [DescribeConfigsSynonym(*one) for one in setting.synonyms] if request.include_synonyms else [],
         _TYPES[setting.type],
         setting.doc if request.include_documentation else None,

@@ -1,8 +1,9 @@
-"""IncrementalAlterConfigs (44) of topics, groups and the broker."""
+"""IncrementalAlterConfigs (44) of topics, groups, the broker and subscriptions."""
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._configs import BROKER, find_resource
+from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, find_resource
+from groupkeeper.broker.dynamic_config import broker_setting
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -59,21 +60,35 @@ def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_
     overrides = dict(found.overrides)
     for config in resource.configs:
         if resource.resource_type == BROKER:
-            _require_fitting(config, found.config)
+            _require_fitting(config)
+            broker.dynamic_config.require_insync_kept(resource.resource_name, config.name)
         elif config.config_operation not in _OPERATIONS:
             raise UnknownServerError  # Apache says no more
+        elif resource.resource_type == CLIENT_METRICS:
+            _require_no_list(config)
         _change(overrides, config, found.config)
     found.replace(overrides, validate_only=validate_only)
 
 
-def _require_fitting(config: AlterableConfig, current: SettingsTable) -> None:
+def _require_fitting(config: AlterableConfig) -> None:
     """Raises `InvalidRequest` or `InvalidConfig`, in Apache's words for brokers."""
     if config.config_operation not in _OPERATIONS:
         raise InvalidRequest(f"Unknown operations type {config.config_operation}")
-    setting = current.setting(config.name)
+    setting = broker_setting(config.name)
     if config.config_operation in (_APPEND, _SUBTRACT) and (setting is None or setting.type != "list"):
         word = "append" if config.config_operation == _APPEND else "subtract"
         raise InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")
+
+
+def _require_no_list(config: AlterableConfig) -> None:
+    """Raises `InvalidConfig`: Kafka has no lists here where something is added or taken."""
+    if config.config_operation in (_APPEND, _SUBTRACT):
+        raise _no_list(config)
+
+
+def _no_list(config: AlterableConfig) -> InvalidConfig:
+    word = "APPEND" if config.config_operation == _APPEND else "SUBTRACT"
+    return InvalidConfig(f"Can't {word} to key {config.name} because its type is not LIST.")
 
 
 def _change(overrides: dict[str, str], config: AlterableConfig, current: SettingsTable) -> None:
@@ -85,11 +100,11 @@ def _change(overrides: dict[str, str], config: AlterableConfig, current: Setting
     if config.config_operation == _SET:
         overrides[config.name] = config.value
         return
-    setting = current.setting(config.name)
+    setting = broker_setting(config.name) if current.setting(config.name) is None else current.setting(config.name)
     if setting is None or setting.type != "list":
-        word = "APPEND" if config.config_operation == _APPEND else "SUBTRACT"
-        raise InvalidConfig(f"Can't {word} to key {config.name} because its type is not LIST.")
-    parts = (setting.format(getattr(current, setting.attribute)) or "").split(",")
+        raise _no_list(config)
+    # Kafka adds to what was given to the resource itself, else to the setting's own default.
+    parts = overrides.get(config.name, setting.format(setting.default) or "").split(",")
     values = [part for part in parts if part]
     for given in config.value.split(","):
         if config.config_operation == _APPEND and given not in values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._configs import BROKER, GROUP, TOPIC
+from groupkeeper.broker.apis._configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, UnsupportedVersion
 from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 KEY = 74
 VERSIONS = (0, 1)
 
-_BROKER_LOGGER = 8
-_CLIENT_METRICS = 16
-_TYPES = (TOPIC, BROKER, _BROKER_LOGGER, _CLIENT_METRICS, GROUP)
-"""The types that may be asked for; this broker has no loggers that clients could set, and no client metrics."""
+_TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+"""The types that may be asked for, in the order in which they are told."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -30,11 +28,14 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         return ListConfigResourcesResponse(error_code=ClusterAuthorizationFailed.code)
     if not set(request.resource_types) <= set(_TYPES):
         return ListConfigResourcesResponse(error_code=UnsupportedVersion.code)
-    wanted = set(request.resource_types or _TYPES) if call.api_version else {_CLIENT_METRICS}
+    wanted = set(request.resource_types or _TYPES) if call.api_version else {CLIENT_METRICS}
+    node_id = str(broker.config.node_id)
     listed = {
         GROUP: broker.group_configs.group_ids(),
+        CLIENT_METRICS: broker.client_metrics.names(),
+        BROKER_LOGGER: [node_id],
+        BROKER: [node_id],
         TOPIC: broker.topics.names(),
-        BROKER: [str(broker.config.node_id)],
     }
-    resources = [ConfigResource(name, one) for one, names in listed.items() if one in wanted for name in names]
+    resources = [ConfigResource(name, one) for one in _TYPES if one in wanted for name in listed[one]]
     return ListConfigResourcesResponse(config_resources=resources)
