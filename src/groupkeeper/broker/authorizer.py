@@ -1,4 +1,4 @@
-"""Who may do what. By default everybody may do everything (GA-01); every API asks all the same."""
+"""Who may do what. By default everybody may do everything; every API asks all the same."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Authorizer:
         return True
 
     def allowed_operations(self, call: Call, resource_type: ResourceType, name: str) -> int:
-        """The operations on a resource as a bit field (K1099-22)."""
+        """The operations on a resource as a bit field."""
         return sum(
             1 << operation
             for operation in _OPERATIONS[resource_type]
@@ -95,7 +95,7 @@ class Authorizer:
         )
 
     def allowed_group_operations(self, call: Call, group_id: str) -> int:
-        """The operations on a group as a bit field (K1099-22)."""
+        """The operations on a group as a bit field."""
         return self.allowed_operations(call, ResourceType.GROUP, group_id)
 
 
@@ -130,7 +130,7 @@ class RuleAuthorizer(Authorizer):
         authorizer.allow(Operation.READ, ResourceType.GROUP, "billing-*", client_id="billing")
 
     As Apache Kafka's: a rule that denies wins; READ, WRITE, DELETE and ALTER allow DESCRIBE too, ALTER_CONFIGS
-    DESCRIBE_CONFIGS (GA-01). Clients are `User:ANONYMOUS`; rules may tell them apart by host and client id.
+    DESCRIBE_CONFIGS. Clients are `User:ANONYMOUS`; rules may tell them apart by host and client id.
     """
 
     def __init__(

@@ -173,7 +173,7 @@ class Config(GroupSettings):
 
     @classmethod
     def from_texts(cls, given: Mapping[str, str]) -> Self:
-        """A checked configuration. Raises `InvalidSetting` for a bad value or relation (GF-01)."""
+        """A checked configuration. Raises `InvalidSetting` for a bad value or relation."""
         config = cls()
         config.given = dict(given)
         config.assign({name: value for name, value in given.items() if cls.setting(name) is not None})

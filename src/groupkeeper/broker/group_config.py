@@ -1,4 +1,4 @@
-"""The settings a group can have of its own (Kafka 4.3.1 GroupConfig, GF-02): their table, and the registry of them.
+"""The settings a group can have of its own (Kafka 4.3.1 GroupConfig): their table, and the registry of them.
 
 How to read a group's setting as it is in force now: `broker.group_configs.of(group_id).share_session_timeout_ms`, and
 so on for every setting of `GroupConfig`. Inside the coordinator package the `Settings` that a handler gets are those of

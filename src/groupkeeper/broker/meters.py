@@ -120,7 +120,7 @@ class GroupMeters:
     """What the group coordinators record.
 
     Attributes:
-        marks: the meters of K496-60 by their sensor.
+        marks: the coordinator's meters by their sensor.
         processing: operations, from taking up to answering or parking.
         flushing: appends to the log.
         flushes: appends to the log.

@@ -1,4 +1,4 @@
-"""The broker's metrics under Kafka's names, read when somebody asks for them (docs/metrics.md, GT-01 to GT-04)."""
+"""The broker's metrics under Kafka's names, read when somebody asks for them (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Metrics:
 
     def _groups(self) -> Iterator[Group]:
         for shard in self._broker.groups.shards:
-            if shard.failure is None:  # GT-03
+            if shard.failure is None:
                 yield from shard.coordinator.state.groups.values()
 
     def _group_counts(self) -> Iterator[tuple[str, tuple[str, ...], float]]:

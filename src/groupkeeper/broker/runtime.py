@@ -94,7 +94,7 @@ class GroupRuntime:
         return self._shards
 
     def ensure_topic(self) -> bool:
-        """Creates the offsets topic unless it is there; returns whether it was there (GP-07)."""
+        """Creates the offsets topic unless it is there; returns whether it was there."""
         if self._shards:
             return True
         config = self._broker.config
@@ -181,12 +181,12 @@ class GroupRuntime:
             shard.remove_topics({topic.name: topic.topic_id})
 
     def resign(self, partition: int) -> None:
-        """Stops coordinating the groups of a partition (GP-05)."""
+        """Stops coordinating the groups of a partition."""
         self.refused_by_absence[partition] = 0
         self._shards[partition].resign()
 
     def elect(self, partition: int) -> None:
-        """Coordinates the groups of a partition that resigned, as its log has them (GP-03)."""
+        """Coordinates the groups of a partition that resigned, as its log has them."""
         topic = self._broker.topics.get(OFFSETS_TOPIC)
         if topic is not None and partition < len(self._shards) and self._shards[partition].has_resigned:
             self._shards[partition] = self._start_shard(topic.partitions[partition])

@@ -54,7 +54,7 @@ _MAPPED: dict[type[KafkaError], type[KafkaError]] = {
 
 
 def map_log_error(error: KafkaError) -> KafkaError:
-    """The error of a log as clients of the coordinator are told it (GW-08)."""
+    """The error of a log as clients of the coordinator are told it."""
     mapped = _MAPPED.get(type(error))
     return error if mapped is None else mapped()
 

@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group belongs to (GP-01)."""
+"""Which partition of `__consumer_offsets` a group belongs to."""
 
 from __future__ import annotations
 

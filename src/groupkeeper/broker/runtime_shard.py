@@ -85,7 +85,7 @@ class Shard:
         return len(self._parked)
 
     async def load(self) -> None:
-        """Replays the log, then starts the timers (GP-03, GP-04)."""
+        """Replays the log, then starts the timers."""
         began_ns = perf_counter_ns()
         try:
             since_turn = 0
@@ -178,7 +178,7 @@ class Shard:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Topics were deleted, by name with their id: drops their offsets (GO-76), after a load that is under way."""
+        """Topics were deleted, by name with their id: drops their offsets, after a load that is under way."""
         if self.failure is not None:
             return
         if self.is_loading:
@@ -193,7 +193,7 @@ class Shard:
         self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)
 
     def unload(self) -> None:
-        """Stops: timers end, parked calls are answered NOT_COORDINATOR (GP-05)."""
+        """Stops: timers end, parked calls are answered NOT_COORDINATOR."""
         self.failure = "unloaded"
         self._timers.clear()
         self._release(self.coordinator.unload().released)

@@ -48,7 +48,7 @@ class TopicsWatch:
 def match_topics(
     regexes: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool]
 ) -> dict[str, frozenset[str]]:
-    """The topics whose whole name each regular expression matches, of those that may be described (GN-19). One that
+    """The topics whose whole name each regular expression matches, of those that may be described. One that
     isn't valid matches nothing.
     """
     import re2

@@ -136,7 +136,7 @@ class Server:
         key, version = header.request_api_key, header.request_api_version
         if key != API_VERSIONS:
             raise CloseConnection(f"{api_name(key)} version {version} is not supported")
-        # GW-04: any client can read version 0, whatever it asked for.
+        # Any client can read version 0, whatever it asked for.
         from groupkeeper.broker.apis.api_versions import unsupported_version
 
         return encode_response(header.correlation_id, unsupported_version(), 0)

@@ -122,7 +122,7 @@ UNDECIDED = (
 
 
 def check(options: Options, warn: Callable[[str], None]) -> None:
-    """Refuse what doesn't go together, by raising UsageProblem; ``warn`` is told what is only doubtful (K122-71)."""
+    """Refuse what doesn't go together, by raising UsageProblem; ``warn`` is told what is only doubtful."""
     if not options.has("validate-regex") and not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     _check_describe(options)

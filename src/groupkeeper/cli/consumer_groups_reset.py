@@ -70,7 +70,7 @@ class GroupReset:
         self.recorder = tool.recorder
 
     async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
-        """The new offsets of one group, committed if so asked; none for a group that is active (K122-73)."""
+        """The new offsets of one group, committed if so asked; none for a group that is active."""
         try:
             with failing(java.wrapped):
                 refuse_active(group_id, described)

@@ -58,7 +58,7 @@ def failing(text_of: Callable[[Exception], str]) -> Iterator[None]:
 
 
 def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
-    """The states of a list separated by commas, any of them in any case. Raises UsageProblem (K518-43, K1099-78)."""
+    """The states of a list separated by commas, any of them in any case. Raises UsageProblem."""
     states = [GroupState.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
     if not set(states) <= set(valid):
         raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(valid)}")

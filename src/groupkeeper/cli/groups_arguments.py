@@ -120,7 +120,7 @@ async def said_about(asking: Asking, selection: Selection) -> Page:
 
 
 async def _hides_groups(asking: Asking) -> bool:
-    """Whether brokers leave out the groups that the client may not describe (K518-20)."""
+    """Whether brokers leave out the groups that the client may not describe."""
     try:
         cluster = await asking.admin.describe_cluster(include_authorized_operations=True)
     except (KafkaError, ClientError):

@@ -211,7 +211,7 @@ def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
 
 
 async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) -> list[Problem]:
-    """Why topics that were named are not there: brokers leave out what one may not see without a word (K88-22)."""
+    """Why topics that were named are not there: brokers leave out what one may not see without a word."""
     missing = [topic for topic in wanted if topic not in notes.topics]
     if not missing:
         return []

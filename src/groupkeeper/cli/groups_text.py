@@ -1,4 +1,4 @@
-"""What kafka-consumer-groups prints, from typed values. Every function returns text with its line breaks (K1099-58)."""
+"""What kafka-consumer-groups prints, from typed values. Every function returns text with its line breaks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def known(value: object) -> str:
 
 
 def listing(groups: Sequence[GroupListing], *, types: bool, states: bool) -> str:
-    """The table of --list with --type, --state or both (K518-41, K518-42)."""
+    """The table of --list with --type, --state or both."""
     columns = [widest(15, (group.group_id for group in groups)) + 10]
     header = ["GROUP"]
     if types:
@@ -89,7 +89,7 @@ def all_groups(groups: Sequence[GroupListing]) -> str:
 
 
 def remark(group_id: str, state: GroupState) -> str:
-    """What a description says about a group's state on standard error, "" for nothing (K1099-61)."""
+    """What a description says about a group's state on standard error, "" for nothing."""
     if state is GroupState.EMPTY:
         return f"\nConsumer group '{group_id}' has no active members.\n"
     if state in REBALANCING:
@@ -141,7 +141,7 @@ def _table_of(places: Places, verbose: bool) -> str:
 
 
 def assignment(partitions: Sequence[TopicPartition] | None) -> str:
-    """``my_topic:0,1;new_topic:0``, a dash when there is none (K1099-56)."""
+    """``my_topic:0,1;new_topic:0``, a dash when there is none."""
     return assigned(partitions or ()) or MISSING
 
 
@@ -155,7 +155,7 @@ def assigned(partitions: Iterable[TopicPartition]) -> str:
 
 
 def members(group: ConsumerGroupDescription, *, verbose: bool) -> str:
-    """The table of --describe --members (K1099-52, K1099-53)."""
+    """The table of --describe --members."""
     static = any(member.instance_id for member in group.members)
     upgrades = {member.upgraded for member in group.members}
     migrating = {True, False} <= upgrades
@@ -198,7 +198,7 @@ def _member_widths(
 
 
 def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
-    """The table of --describe --state (K1099-50, K1099-51)."""
+    """The table of --describe --state."""
     coordinator = coordinator_cell(group.coordinator)
     columns = [widest(15, [group.group_id]), widest(25, [coordinator]), 20, 20, *([15, 25] if verbose else []), 0]
     epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if verbose else []
@@ -210,12 +210,12 @@ def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
 
 
 def coordinator_cell(node: Node) -> str:
-    """``host:port  (id)`` (K1099-51)."""
+    """``host:port  (id)``."""
     return f"{node.host}:{node.port}  ({node.id})"
 
 
 def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> str:
-    """The table of --reset-offsets, an empty line when there are no groups (K122-72)."""
+    """The table of --reset-offsets, an empty line when there are no groups."""
     columns = [widest(15, plans), widest(15, {tp.topic for plan in plans.values() for tp in plan}), 10, 0]
     lines = ["\n" + row(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], columns)] if plans else []
     for group_id, plan in plans.items():
@@ -226,7 +226,7 @@ def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]])
 
 
 def deletion_verdict(group_id: str, failure: Failure | None) -> str:
-    """The first words of --delete-offsets (K496-53, K496-54)."""
+    """The first words of --delete-offsets."""
     if failure is None:
         return f"Request succeeded for deleting offsets from group {group_id}.\n"
     if isinstance(failure, InvalidGroupId | GroupIdNotFound | GroupAuthorizationFailed | NonEmptyGroup):
@@ -239,7 +239,7 @@ def deletion_verdict(group_id: str, failure: Failure | None) -> str:
 def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
     """The table of --delete-offsets: why a partition's offset is still there, or None; partition −1: the topic.
 
-    Ordered by the text of topic and partition, so that partition 10 comes before 2 (K496-55).
+    Ordered by the text of topic and partition, so that partition 10 comes before 2.
     """
     columns = [widest(15, (topic for topic, _ in outcomes)), 10, 15]
     lines = ["\n" + row(["TOPIC", "PARTITION", "STATUS"], columns)]
@@ -251,7 +251,7 @@ def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
 
 
 def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer") -> str:
-    """What --delete says (K122-85, K1099-79): ``failed`` has the reasons, ``kind`` is consumer or share."""
+    """What --delete says: ``failed`` has the reasons, ``kind`` is consumer or share."""
     names = ", ".join(f"'{group_id}'" for group_id in deleted)
     if not failed:
         return f"Deletion of requested {kind} groups ({names}) was successful.\n"

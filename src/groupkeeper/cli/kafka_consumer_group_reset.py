@@ -90,7 +90,7 @@ class Failed(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; the result is the exit status: 0, or 1 for a wrong usage and for a failure (K122-11)."""
+    """The command; the result is the exit status: 0, or 1 for a wrong usage and for a failure."""
     return run_tool(run, arguments)
 
 
@@ -123,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def operation_of(options: Options) -> str:
-    """The operation, whose options fit. Raises UsageProblem (K122-01 to K122-10)."""
+    """The operation, whose options fit. Raises UsageProblem."""
     given = options.given(OPERATIONS)
     if len(given) != 1:
         names = ", ".join(f"--{name}" for name in OPERATIONS)
@@ -161,7 +161,7 @@ def timeout_ms(options: Options) -> int:
 
 
 def target_ms(options: Options) -> int | None:
-    """The time to go to, None: the current offsets. Raises UsageProblem (K122-33, K122-35)."""
+    """The time to go to, None: the current offsets. Raises UsageProblem."""
     try:
         for name in options.given(DATETIMES):
             return parse_xsd_datetime(options.text(name) or "")
@@ -246,7 +246,7 @@ def _where(trouble: Trouble) -> str:
 
 
 def read_plan(path: str) -> ResetPlan:
-    """The plan in a file. Raises Failed, before any broker is asked (K122-23)."""
+    """The plan in a file. Raises Failed, before any broker is asked."""
     try:
         return kip122.read(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as problem:
@@ -282,14 +282,14 @@ def warn(text: str) -> None:
 
 
 def status(entry: Entry) -> str:
-    """OK, or a warning (K122-46)."""
+    """OK, or a warning."""
     if entry.failure is not None:
         return f"ERROR: {error_name(entry.failure)}"
     return "OK" if entry.finding is Finding.OK else f"WARN: {reason(entry)}"
 
 
 def table(report: Report) -> str:
-    """The plan beside the cluster (K122-46)."""
+    """The plan beside the cluster."""
     rows = [
         (
             report.group_id,

@@ -98,7 +98,7 @@ def execute(options: Options) -> None:
 
 
 def regex_verdict(pattern: str) -> str:
-    """What --validate-regex says of a pattern (K122-81)."""
+    """What --validate-regex says of a pattern."""
     from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
 
     try:
@@ -301,7 +301,7 @@ def judged(
 
 
 def types_of(text: str) -> Sequence[GroupType]:
-    """The types of a list separated by commas. Raises UsageProblem (K518-43)."""
+    """The types of a list separated by commas. Raises UsageProblem."""
     types = [GroupType.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
     if not set(types) <= set(TYPES):
         raise UsageProblem(f"Invalid types list '{text}'. Valid types are: {', '.join(map(str, TYPES))}")

@@ -1,4 +1,4 @@
-"""kafka-share-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect (K1099-70 …).
+"""kafka-share-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect.
 
 Its defects are kept: exit status 0 on failure, one failure hides all other groups. ``groupkeeper groups`` is the better
 form.
@@ -120,7 +120,7 @@ class ShareGroups:
         return ShareChange(self.admin, drop_in_recorder("kafka-share-groups"), kind, self.timeout_ms)
 
     async def list(self) -> None:
-        """--list, with or without --state (K1099-82)."""
+        """--list, with or without --state."""
         if not self.options.has("state"):
             with failing(java.wrapped):
                 groups = await self._listings()
@@ -175,7 +175,7 @@ class ShareGroups:
             say(share_groups_text.offsets(group_id, batch.done[group_id].done, verbose=verbose))
 
     async def delete(self) -> None:
-        """--delete: groups that aren't share groups, or aren't empty, are not even tried (K1099-79)."""
+        """--delete: groups that aren't share groups, or aren't empty, are not even tried."""
         with failing(java.wrapped):
             state_by_group = {group.group_id: group.group_state for group in await self._listings()}
         every = self.options.has("all-groups")
@@ -201,7 +201,7 @@ class ShareGroups:
             return Batch({}, dict.fromkeys(group_ids, failure))
 
     async def delete_offsets(self) -> None:
-        """--delete-offsets: what concerns the whole group, then a table of the topics (K1099-81)."""
+        """--delete-offsets: what concerns the whole group, then a table of the topics."""
         group_id = self.options.text("group") or ""
         topics = java.hash_order(self.options.texts("topic"), java.string_hash)
         failures: Mapping[str, Failure]
@@ -221,7 +221,7 @@ class ShareGroups:
         say(share_groups_text.deleted_offsets(outcomes))
 
     async def reset_offsets(self) -> None:
-        """--reset-offsets (K1099-80)."""
+        """--reset-offsets."""
         group_id = self.options.text("group") or ""
         described = await self._describe([group_id])
         failure = described.failed.get(group_id)

@@ -1,4 +1,4 @@
-"""The options of kafka-share-groups, and which of them go together, checked in the official tool's order (K1099-78)."""
+"""The options of kafka-share-groups, and which of them go together, checked in the official tool's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kafka-share-groups prints, from typed values (K1099-71 … K1099-82). Texts come with their line breaks."""
+"""What kafka-share-groups prints, from typed values. Texts come with their line breaks."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def listing(groups: Sequence[GroupListing]) -> str:
 
 
 def missing(group_id: str) -> str:
-    """Said of a dead group on standard output (K1099-75)."""
+    """Said of a dead group on standard output."""
     return f"\nError: Share group '{group_id}' does not exist.\n"
 
 
 def remark(group: ShareGroupDescription) -> str:
-    """Said of a group without members on standard error, "" for nothing (K1099-75)."""
+    """Said of a group without members on standard error, "" for nothing."""
     is_empty = group.group_state is GroupState.EMPTY
     return f"\nShare group '{group.group_id}' has no active members.\n" if is_empty else ""
 
 
 def offsets(group_id: str, found: Mapping[TopicPartition, SharePartitionOffset | None], *, verbose: bool) -> str:
-    """The table of --describe --offsets (K1099-74)."""
+    """The table of --describe --offsets."""
     if not found:
         return f"\nShare group '{group_id}' has no offset information.\n"
     epochs = [13] if verbose else []
@@ -50,7 +50,7 @@ def offsets(group_id: str, found: Mapping[TopicPartition, SharePartitionOffset |
 
 
 def members(group: ShareGroupDescription, *, verbose: bool) -> str:
-    """The table of --describe --members (K1099-72, K1099-73)."""
+    """The table of --describe --members."""
     in_order = sorted(group.members, key=lambda member: sort_key(member.member_id))
     columns = [
         widest(15, [group.group_id]),
@@ -71,7 +71,7 @@ def members(group: ShareGroupDescription, *, verbose: bool) -> str:
 
 
 def state(group: ShareGroupDescription, *, verbose: bool) -> str:
-    """The table of --describe --state (K1099-71)."""
+    """The table of --describe --state."""
     coordinator = coordinator_cell(group.coordinator)
     columns = [widest(15, [group.group_id]), widest(25, [coordinator]), 15, *([12, 17] if verbose else []), 0]
     epochs = ["GROUP-EPOCH", "ASSIGNMENT-EPOCH"] if verbose else []
@@ -82,7 +82,7 @@ def state(group: ShareGroupDescription, *, verbose: bool) -> str:
 
 
 def deleted_offsets(outcomes: Mapping[str, str | None]) -> str:
-    """The table of --delete-offsets: by topic, why its offsets are still there, or None (K1099-81)."""
+    """The table of --delete-offsets: by topic, why its offsets are still there, or None."""
     columns = [widest(15, outcomes), 0]
     rows = [["TOPIC", "STATUS"]]
     for topic in sorted(outcomes, key=sort_key):

@@ -31,7 +31,7 @@ class Batch(Generic[K, V]):
         return self.done
 
     def result(self, key: K) -> V:
-        """The result of one key; raises its failure, or IllegalArgument when the key was not asked for (K496-41)."""
+        """The result of one key; raises its failure, or IllegalArgument when the key was not asked for."""
         if key in self.failed:
             raise self.failed[key]
         if key not in self.done:

@@ -7,7 +7,7 @@ from groupkeeper.protocol.errors import FencedInstanceId, IllegalGeneration, Unk
 
 
 def check_member(roster: Roster, member_id: str, instance_id: str | None) -> None:
-    """Raises `UnknownMemberId` or `FencedInstanceId` unless the group has the member under that instance id (GC-14)."""
+    """Raises `UnknownMemberId` or `FencedInstanceId` unless the group has the member under that instance id."""
     if instance_id is not None:
         owner_id = roster.member_id_by_instance.get(instance_id)
         if owner_id is None:

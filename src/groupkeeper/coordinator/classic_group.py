@@ -2,7 +2,7 @@
 
 The stored part changes by replaying a group record, and only by that. The soft part is a rebalance in formation and
 its waiting members; it is replaced as a whole by a `ClassicChange`, and a restart drops it, as a coordinator failover
-does (GR-04). Every type here is immutable, so reading a group can't change it.
+does. Every type here is immutable, so reading a group can't change it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Member:
 class Roster:
     """Who is in the group, under which generation, protocol and leader: the content of a group record.
 
-    `protocol_type` is None for a group that was never joined. `subscribed_topics` is None when they can't be known
-    (K496-15); they are those of the latest generation, whoever joined or left since. `state_since_ms` is None in
+    `protocol_type` is None for a group that was never joined. `subscribed_topics` is None when they can't be known;
+    they are those of the latest generation, whoever joined or left since. `state_since_ms` is None in
     records of old versions.
     """
 
@@ -86,7 +86,7 @@ class Roster:
         return set.intersection(*offers) if offers else set()
 
     def select_protocol(self) -> str:
-        """The protocol most members prefer among the common ones (GC-07); of equal ones the first offered by the
+        """The protocol most members prefer among the common ones; of equal ones the first offered by the
         oldest member.
         """
         candidates = self.common_protocols()
@@ -107,7 +107,7 @@ class Roster:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
-        """The union of members' subscriptions, or None when they are not known (K496-15, GC-30)."""
+        """The union of members' subscriptions, or None when they are not known."""
         if not self.uses_consumer_protocol():
             return None
         if self.members and self.protocol_name is None:
@@ -123,7 +123,7 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class InitialDelay:
-    """The first rebalance of an empty group waits for more members (GC-09)."""
+    """The first rebalance of an empty group waits for more members."""
 
     delay_ms: int
     """How long the running wait lasts."""
@@ -140,7 +140,7 @@ class Joining:
     waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Calls parked, by member id; several when a member repeated its JoinGroup."""
     newcomers: frozenset[str] = frozenset()
-    """Members that were never told their generation: their parked call is the only sign of life (GC-19)."""
+    """Members that were never told their generation: their parked call is the only sign of life."""
     initial: InitialDelay | None = None
     """None when the group had members before."""
 
@@ -164,8 +164,7 @@ class Soft:
             the stored roster only by the protocols that members offered and that weren't selected.
         rebalance: None when the group is Stable or Empty.
         pending: member ids given out (KIP-394) and not used yet.
-        unsynced: members of the generation that haven't sent SyncGroup; they may be outstanding in a Stable group too
-            (GC-16).
+        unsynced: members of the generation that haven't sent SyncGroup; they may be outstanding in a Stable group too.
     """
 
     roster: Roster | None = None
@@ -187,9 +186,7 @@ class ClassicChange:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroup:
-    """A classic group, or a simple one: a group that only holds offsets is a classic group without protocol type
-    (GR-05).
-    """
+    """A classic group, or a simple one: a group that only holds offsets is a classic group without protocol type."""
 
     group_id: str
     stored: Roster
@@ -215,13 +212,13 @@ class ClassicGroup:
         return GroupState.STABLE if self.roster.members else GroupState.EMPTY
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether offsets of the topic are in use (K496-15)."""
+        """Whether offsets of the topic are in use."""
         topics = self.roster.subscribed_topics
         return self.roster.uses_consumer_protocol() if topics is None else topic in topics
 
 
 def read_subscribed_topics(metadata: bytes) -> list[str]:
-    """Topics of a ConsumerProtocolSubscription of any version, by its version-0 prefix (GC-30). Raises
+    """Topics of a ConsumerProtocolSubscription of any version, by its version-0 prefix. Raises
     `MalformedMessage`.
     """
     version = int.from_bytes(metadata[:2], "big", signed=True)

@@ -62,7 +62,7 @@ def join(state: StateView, settings: Settings, call: Call, request: JoinGroupReq
     step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
     result = _join(step, call, request)
     if group is None and not result.records:
-        # The group exists durably before its first rebalance completes, even one whose first member is refused (GC-29).
+        # The group exists durably before its first rebalance completes, even one whose first member is refused.
         return result._replace(records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
     return result
 
@@ -132,7 +132,7 @@ def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: st
     if not step.roster.members:
         step.roster = replace(step.roster, protocol_type=request.protocol_type)
     _extend_initial_delay(step)
-    # A member without an id can't send heartbeats, so only its parked call tells that it lives (GC-19).
+    # A member without an id can't send heartbeats, so only its parked call tells that it lives.
     step.arm(MemberSession(step.group_id, member_id), step.settings.new_member_join_timeout_ms)
     rebalance_with(step, member, call.call_id, is_new=True)
     return step.result(parked=call.call_id)
@@ -144,7 +144,7 @@ def _extend_initial_delay(step: Step) -> None:
 
 
 def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:
-    """A process with a known instance id starts over (GC-20, GC-21, GC-22)."""
+    """A process with a known instance id starts over."""
     old_leader = step.roster.leader_id or ""
     member = replace(
         step.roster.members[old_id],
@@ -180,7 +180,7 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
 
 
 def _has_room_for(step: Step, member_id: str) -> bool:
-    """GC-08."""
+    """Whether the group may have one member more; those that are in it already always may stay."""
     if step.state is GroupState.EMPTY:
         return True
     if isinstance(step.rebalance, Joining):
@@ -190,7 +190,7 @@ def _has_room_for(step: Step, member_id: str) -> bool:
 
 
 def _accepts_protocols(step: Step, request: JoinGroupRequest) -> bool:
-    """GC-06."""
+    """Whether the member's protocol type, and at least one of its protocols, fit those of the others."""
     if step.state is GroupState.EMPTY:
         return bool(request.protocol_type) and bool(request.protocols)
     if request.protocol_type != step.roster.protocol_type:
@@ -206,7 +206,7 @@ def _protocols(request: JoinGroupRequest) -> Protocols:
 
 
 def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 has none: the session timeout stands in (GC-02)."""
+    """Version 0 has none: the session timeout stands in."""
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 

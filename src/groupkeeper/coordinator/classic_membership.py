@@ -74,7 +74,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: KafkaError, now_ms: int) -> Result:
-    """The leader's assignment could not be written: everybody waiting is told, and the group rebalances (GC-15)."""
+    """The leader's assignment could not be written: everybody waiting is told, and the group rebalances."""
     step = Step(group, settings, now_ms)
     rebalance = step.rebalance
     assert isinstance(rebalance, Syncing)
@@ -89,7 +89,7 @@ def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: Kafk
 
 
 def heartbeat(state: StateView, request: HeartbeatRequest) -> Result:
-    """Answers Heartbeat and renews the session, also of a member that is told to rejoin (GC-18)."""
+    """Answers Heartbeat and renews the session, also of a member that is told to rejoin."""
     group = _existing_group(state, request.group_id)
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)
@@ -103,7 +103,7 @@ def heartbeat(state: StateView, request: HeartbeatRequest) -> Result:
 
 
 def leave(state: StateView, settings: Settings, request: LeaveGroupRequest, now_ms: int) -> Result:
-    """Removes the members of a LeaveGroup in its version-3 form, each with its own outcome (GC-24)."""
+    """Removes the members of a LeaveGroup in its version-3 form, each with its own outcome."""
     if not request.group_id:
         raise InvalidGroupId
     group = state.classic_group(request.group_id)
@@ -140,7 +140,7 @@ def _left(member: MemberIdentity, error_code: int) -> MemberResponse:
 
 
 def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now_ms: int) -> Result:
-    """A member, or an id given out, was silent for too long (GC-05, GC-19)."""
+    """A member, or an id given out, was silent for too long."""
     step = Step(group, settings, now_ms)
     if member_id in step.pending:
         drop_member(step, member_id)
@@ -161,7 +161,7 @@ def _is_excused(group: ClassicGroup, member_id: str) -> bool:
 
 
 def join_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> Result:
-    """Goes on with those who joined; the first rebalance of a group may wait longer (GC-09, GC-10)."""
+    """Goes on with those who joined; the first rebalance of a group may wait longer."""
     if not isinstance(group.soft.rebalance, Joining):
         return Result()
     step = Step(group, settings, now_ms)
@@ -173,7 +173,7 @@ def join_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
 
 
 def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> Result:
-    """Members that did not fetch their assignment are removed and the others rebalance (GC-16)."""
+    """Members that did not fetch their assignment are removed and the others rebalance."""
     if isinstance(group.soft.rebalance, Joining) or not group.soft.unsynced:
         return Result()
     step = Step(group, settings, now_ms)
@@ -182,7 +182,7 @@ def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
 
 
 def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequence[Result]:
-    """After loading: fresh sessions, and a rebalance for a group that is larger than allowed by now (GC-27, GP-04)."""
+    """After loading: fresh sessions, and a rebalance for a group that is larger than allowed by now."""
     members = group.roster.members.values()
     sessions = Result(
         timers=tuple(

@@ -45,7 +45,7 @@ def group_tombstone(group_id: str) -> Tombstone:
 
 
 def read_roster(value: GroupMetadataValue) -> Roster:
-    """The roster a group record holds (GR-02, GR-04)."""
+    """The roster a group record holds."""
     roster = Roster(
         protocol_type=value.protocol_type or None,
         generation=value.generation,

@@ -96,7 +96,7 @@ class Step:
 
 
 def enter_join_phase(step: Step) -> None:
-    """Makes the group PreparingRebalance unless it is; parked SyncGroups are told to rejoin (GC-17).
+    """Makes the group PreparingRebalance unless it is; parked SyncGroups are told to rejoin.
 
     `settle_join_phase` must follow once the change that caused it is made.
     """
@@ -112,7 +112,7 @@ def enter_join_phase(step: Step) -> None:
 
 
 def settle_join_phase(step: Step) -> None:
-    """Ends the join phase when everybody is there, or sees to it that it ends later (GC-09, GC-10)."""
+    """Ends the join phase when everybody is there, or sees to it that it ends later."""
     joining = joining_of(step)
     initial = joining.initial
     if initial is None:
@@ -174,9 +174,7 @@ def rebalance_with(step: Step, member: Member, call_id: int, *, is_new: bool) ->
 
 
 def end_initial_delay(step: Step) -> None:
-    """The wait of a first rebalance ran out: waits again if someone joined meanwhile, within the rebalance timeout
-    (GC-09).
-    """
+    """The wait of a first rebalance ran out: waits again if someone joined meanwhile, within the rebalance timeout."""
     joining = joining_of(step)
     initial = joining.initial
     if initial is None or not initial.has_newcomer or initial.remaining_ms == 0:
@@ -189,7 +187,7 @@ def end_initial_delay(step: Step) -> None:
 
 
 def complete_join_phase(step: Step) -> None:
-    """Goes on with the members that are there: next generation, and the answer to everybody (GC-10, GC-11, GC-13)."""
+    """Goes on with the members that are there: next generation, and the answer to everybody."""
     joining = joining_of(step)
     step.disarm(JoinPhase(step.group_id))
     for member in step.roster.members.values():
@@ -223,7 +221,7 @@ def begin_generation(step: Step, joining: Joining) -> None:
 
 
 def generation_answer(step: Step, member_id: str) -> JoinGroupResponse:
-    """JoinGroup's answer in the current generation: only the leader is told the members (GC-11)."""
+    """JoinGroup's answer in the current generation: only the leader is told the members."""
     return JoinGroupResponse(
         error_code=NONE,
         generation_id=step.roster.generation,
@@ -247,7 +245,7 @@ def member_list(step: Step) -> list[JoinGroupResponseMember]:
 
 
 def fail_syncs(step: Step, error_code: int) -> None:
-    """Answers every parked SyncGroup with an error and forgets the assignments (GC-15, GC-17)."""
+    """Answers every parked SyncGroup with an error and forgets the assignments."""
     assert isinstance(step.rebalance, Syncing)
     step.roster = step.roster.with_members(replace(member, assignment=b"") for member in step.roster.members.values())
     for member_id, calls in step.rebalance.waiting.items():
@@ -258,7 +256,7 @@ def fail_syncs(step: Step, error_code: int) -> None:
 
 
 def complete_sync_phase(step: Step, assignments: dict[str, bytes]) -> None:
-    """Stores the leader's assignment, turns Stable and answers every parked SyncGroup (GC-15)."""
+    """Stores the leader's assignment, turns Stable and answers every parked SyncGroup."""
     assert isinstance(step.rebalance, Syncing)
     step.roster = step.roster.with_members(
         replace(member, assignment=assignments.get(member.member_id, b"")) for member in step.roster.members.values()
@@ -293,7 +291,7 @@ def note_sync(step: Step, member_id: str) -> None:
 
 
 def drop_member(step: Step, member_id: str) -> None:
-    """Removes a member, or an id given out, and answers what it has parked with UNKNOWN_MEMBER_ID (GC-19)."""
+    """Removes a member, or an id given out, and answers what it has parked with UNKNOWN_MEMBER_ID."""
     _release_calls_of(
         step,
         member_id,
@@ -323,7 +321,7 @@ def rebalance_without_dropped(step: Step) -> None:
 
 
 def replace_static_member(step: Step, old_id: str, new_member: Member) -> None:
-    """Another process took over an instance id: its member id changes, assignment and leadership stay (GC-20)."""
+    """Another process took over an instance id: its member id changes, assignment and leadership stay."""
     _release_calls_of(
         step,
         old_id,

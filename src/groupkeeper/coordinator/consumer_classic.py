@@ -1,6 +1,4 @@
-"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there
-(GM-04 … GM-10).
-"""
+"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ from groupkeeper.protocol.uuids import uuid_text
 
 
 def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
-    """JoinGroup in a group of any type. An empty consumer or streams group makes room for a classic one (GM-05)."""
+    """JoinGroup in a group of any type. An empty consumer or streams group makes room for a classic one."""
     group = state.groups.get(request.group_id)
     if isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and group.members):
         return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
@@ -91,7 +89,7 @@ def _join_members(
 
 
 def _member_id_of(fresh_id: str) -> str:
-    """Members of consumer groups have bare ids: the 22 characters of a UUID (GM-05)."""
+    """Members of consumer groups have bare ids: the 22 characters of a UUID."""
     try:
         drawn = bytes.fromhex(fresh_id.replace("-", ""))
     except ValueError:
@@ -113,7 +111,7 @@ def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequ
 
 
 def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
-    """The member, None for a new one. A static member takes its instance id over, whoever holds it (GM-10)."""
+    """The member, None for a new one. A static member takes its instance id over, whoever holds it."""
     if request.group_instance_id is None:
         return step.group.members.get(member_id)
     holder = step.group.static_member(request.group_instance_id)
@@ -180,7 +178,7 @@ def _take_part(
 
 
 def _replaces_last(step: Step, settings: Settings, instance_id: str | None) -> bool:
-    """Whether a classic static member took the place of the last member of the other protocol (GM-07)."""
+    """Whether a classic static member took the place of the last member of the other protocol."""
     holder = step.logged.static_member(instance_id)
     return holder is not None and holder.classic is None and must_downgrade(step.group, settings, ())
 
@@ -285,7 +283,7 @@ def _classic_member(
 def leave(
     group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: LeaveGroupRequest, now_ms: int
 ) -> Result:
-    """Removes members of either protocol, each with its own outcome (GM-09)."""
+    """Removes members of either protocol, each with its own outcome."""
     leaving: dict[str, None] = {}
     answers = []
     for identity in request.members:

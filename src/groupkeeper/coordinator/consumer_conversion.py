@@ -1,4 +1,4 @@
-"""Online migration: a classic group becomes a consumer group, and the other way round (GM-01 … GM-08)."""
+"""Online migration: a classic group becomes a consumer group, and the other way round."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _DOWNGRADE_POLICIES = frozenset(("bidirectional", "downgrade"))
 
 
 def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> Step:
-    """A step that starts with a classic group's members in a consumer group. Raises `GroupIdNotFound` (GM-02)."""
+    """A step that starts with a classic group's members in a consumer group. Raises `GroupIdNotFound`."""
     _check_upgrade(group, settings)
     roster = group.roster
     members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
@@ -162,7 +162,7 @@ def _move_timers(step: Step, group: ClassicGroup, settings: Settings, members: S
 
 
 def _released(rebalance: Rebalance | None) -> list[Released]:
-    """Everybody who waits for the rebalance is told to begin again, in the consumer group (GM-03)."""
+    """Everybody who waits for the rebalance is told to begin again, in the consumer group."""
     if rebalance is None:
         return []
     released = []
@@ -178,7 +178,7 @@ def _released(rebalance: Rebalance | None) -> list[Released]:
 
 
 def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection[str]) -> bool:
-    """Whether the group becomes classic when those leave: only classic members are left then (GM-07)."""
+    """Whether the group becomes classic when those leave: only classic members are left then."""
     remaining = [member for member_id, member in group.members.items() if member_id not in leaving]
     return (
         0 < len(remaining) <= settings.group_max_size
@@ -229,7 +229,7 @@ def _downgraded_member(member: ConsumerMember, target: TargetAssignment, topics:
 
 
 def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage, classic: ClassicMetadata) -> bytes:
-    """An assignment as members of the classic protocol read it, in the version of their subscription (GM-04)."""
+    """An assignment as members of the classic protocol read it, in the version of their subscription."""
     version = int.from_bytes(classic.protocols[0][1][:2], "big", signed=True)
     assigned = [
         TopicPartition(topics.name_by_id[topic_id], sorted(partitions[topic_id]))
@@ -241,7 +241,7 @@ def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsIma
 
 
 def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], response: Message | None) -> Result:
-    """Removes members; a group of classic members only may become a classic group (GM-07)."""
+    """Removes members; a group of classic members only may become a classic group."""
     if must_downgrade(step.group, settings, leaving):
         return downgrade(step, settings, leaving, response)
     step.remove_members(leaving)

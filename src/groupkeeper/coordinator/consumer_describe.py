@@ -20,7 +20,7 @@ _CONSUMER_MEMBER = 1
 
 
 def describe_consumer_groups(state: StateView, settings: Settings, request: ConsumerGroupDescribeRequest) -> Result:
-    """Groups of the consumer protocol; others are not among them (K1099-10 … K1099-17)."""
+    """Groups of the consumer protocol; others are not among them."""
     groups = [_describe(state, settings, group_id) for group_id in request.group_ids]
     return Result(described.ConsumerGroupDescribeResponse(groups=groups))
 
@@ -63,7 +63,7 @@ def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: Topic
 
 
 def _assignment(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage) -> described.Assignment:
-    """By name, which deleted topics no longer have (K1099-16)."""
+    """By name, which deleted topics no longer have."""
     return described.Assignment(
         [
             described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(partitions[topic_id]))

@@ -27,7 +27,7 @@ OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member that speaks the classic protocol said when it joined (GM-04)."""
+    """What a member that speaks the classic protocol said when it joined."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -37,7 +37,7 @@ class ClassicMetadata:
 class ConsumerMember:
     """A member. `subscribed_topic_names` is sorted; an empty regex is none; `classic` is None for a member that speaks
     the consumer protocol. `state` is one of STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that a
-    later version wrote (GN-12).
+    later version wrote.
     """
 
     member_id: str
@@ -77,7 +77,7 @@ class ConsumerSoft:
     checked_version: int = -2
     """Version of the topics with which the subscribed ones were last compared."""
     is_resolving: bool = False
-    """Whether regular expressions are being resolved (GN-20)."""
+    """Whether regular expressions are being resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ConsumerChange:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """A consumer group. Epochs start at 1 (GN-29).
+    """A consumer group. Epochs start at 1.
 
     Attributes:
         targets: what each member shall have at `assignment_epoch`; a member without has nothing.
@@ -98,7 +98,7 @@ class ConsumerGroup:
         subscriber_counts: how many members name a topic.
         regex_counts: how many members subscribe to a regular expression.
         shares_owners: whether `owner_by_partition` is another group's, and must be copied before it is changed.
-        has_partition_metadata: whether the log has a record of type 4 of this group, as older versions wrote (GR-11).
+        has_partition_metadata: whether the log has a record of type 4 of this group, as older versions wrote.
     """
 
     group_id: str
@@ -119,7 +119,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state clients are told (GN-18)."""
+        """The state clients are told."""
         if not self.members:
             return GroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
@@ -134,7 +134,7 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names a member subscribes to, by name and by a regular expression that is resolved (GN-19)."""
+        """The names a member subscribes to, by name and by a regular expression that is resolved."""
         names = frozenset(member.subscribed_topic_names)
         resolved = self.resolved.get(member.subscribed_topic_regex)
         return names if resolved is None else names | resolved.topics
@@ -155,13 +155,13 @@ class ConsumerGroup:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe to the same topics (GN-24)."""
+        """Whether all members subscribe to the same topics."""
         if not self.regex_counts:
             return all(count == len(self.members) for count in self.subscriber_counts.values())
         return not self.subscriber_counts and list(self.regex_counts.values()) == [len(self.members)]
 
     def preferred_assignor(self, default: str) -> str:
-        """The assignor that most members ask for, of several the first by name, else `default` (GN-11)."""
+        """The assignor that most members ask for, of several the first by name, else `default`."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             if member.server_assignor is not None:

@@ -46,7 +46,7 @@ _FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
 def heartbeat(
     state: StateView, settings: Settings, call: Call, request: ConsumerGroupHeartbeatRequest, now_ms: int
 ) -> Result:
-    """Answers a heartbeat. Raises the errors of GN-03 … GN-07, GN-17 and GN-19."""
+    """Answers a heartbeat. Raises what refuses it: the request, the member, its epoch or its regular expression."""
     _check_request(call, request, settings)
     if request.member_epoch < 0:
         return _leave(state, settings, request, now_ms)
@@ -61,7 +61,7 @@ def heartbeat(
 
 
 def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings: Settings) -> None:
-    """GN-02, GN-03, GN-05."""
+    """Raises `InvalidRequest` or `UnsupportedAssignor` for a request that is wrong by itself."""
     epoch = request.member_epoch
     if not request.member_id and (call.version >= _FIRST_VERSION_WITH_OWN_MEMBER_ID or epoch != 0):
         raise InvalidRequest("MemberId can't be empty.")
@@ -99,7 +99,7 @@ def _check_size(group: ConsumerGroup, settings: Settings, member_id: str) -> Non
 
 
 def _check_epoch(member: ConsumerMember, received: int, reported: ReportedPartitions | None) -> None:
-    """GN-07: the epoch before is right, too, for a member that did not get the latest answer."""
+    """The epoch before is right, too, for a member that did not get the latest answer."""
     if received == 0 or received == member.member_epoch:
         return
     is_greater = received > member.member_epoch
@@ -131,7 +131,7 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | No
 
 
 def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Step:
-    """The group, a new one for a first member; an empty classic group makes room (GN-06, GN-26)."""
+    """The group, a new one for a first member; an empty classic group makes room."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -272,7 +272,7 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:
         return remove_or_downgrade(step, settings, (member.member_id,), response)
-    # It may come back under another member id; until then it keeps its place (GN-17). Commits with any epoch of its
+    # It may come back under another member id; until then it keeps its place. Commits with any epoch of its
     # next process are right, so the epochs of what it has start over.
     assigned = {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()}
     left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})

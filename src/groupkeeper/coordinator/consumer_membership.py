@@ -14,7 +14,7 @@ _RETRY_MS = 500
 
 
 def timer_expired(state: StateView, settings: Settings, timer: ConsumerTimer, now_ms: int) -> Result:
-    """A member was silent too long, or kept partitions too long: it is removed (GN-15)."""
+    """A member was silent too long, or kept partitions too long: it is removed."""
     group = state.groups.get(timer.group_id)
     if not isinstance(group, ConsumerGroup) or timer.member_id not in group.members:
         return Result()
@@ -30,7 +30,7 @@ def retry_timer(timer: ConsumerTimer) -> Arm:
 
 
 def resume_group(group: ConsumerGroup, settings: Settings) -> Result:
-    """After loading every member has its full time again (GP-04)."""
+    """After loading every member has its full time again."""
     timers = []
     for member in group.members.values():
         timers.append(session_timer(group.group_id, member, settings))

@@ -1,4 +1,4 @@
-"""Who of a consumer or streams group may commit and fetch offsets (GO-06, GO-07, GO-22, GO-25, GO-31)."""
+"""Who of a consumer or streams group may commit and fetch offsets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 def check_consumer_commit(
     group: ConsumerGroup | StreamsGroup, topics: TopicsImage, version: int, request: OffsetCommitRequest
 ) -> None:
-    """Raises what refuses the whole commit; nothing is stored of one that is refused in part (GO-07)."""
+    """Raises what refuses the whole commit; nothing is stored of one that is refused in part."""
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
         return

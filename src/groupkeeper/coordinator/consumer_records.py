@@ -110,12 +110,12 @@ def regex_tombstone(group_id: str, regex: str) -> Tombstone:
 
 
 def partition_metadata_tombstone(group_id: str) -> Tombstone:
-    """Removes what versions before 4.1 kept of the topics (GR-11)."""
+    """Removes what versions before 4.1 kept of the topics."""
     return Tombstone(ConsumerGroupPartitionMetadataKey(group_id))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Removes a member, in the order of GR-10."""
+    """Removes a member: what it has, its target, itself, in this order."""
     return [
         Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)),
         Tombstone(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)),
@@ -124,7 +124,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group: ConsumerGroup) -> list[Record]:
-    """Removes a group with everything, in the order of GD-04; type 4 is among it whether there is one or not."""
+    """Removes a group with everything, in Kafka's order; type 4 is among it whether there is one or not."""
     group_id = group.group_id
     keys: list[Iterable[Record]] = [
         (Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),

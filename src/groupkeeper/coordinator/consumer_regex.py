@@ -1,6 +1,4 @@
-"""Subscriptions by regular expression: the core knows which are in use and what they matched; matching is the shell's
-(GN-19, GN-20).
-"""
+"""Subscriptions by regular expression: the core knows which are in use and what they matched; the shell matches."""
 
 from __future__ import annotations
 

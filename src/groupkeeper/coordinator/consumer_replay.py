@@ -70,7 +70,7 @@ CONSUMER_GROUP_KEYS = (
 def replay(group: ConsumerGroup, record: Record) -> None:
     """Makes a record part of the group; what removes the group itself is up to its owner.
 
-    Raises `MalformedMessage` for tombstones out of the order of GR-10.
+    Raises `MalformedMessage` for tombstones out of order.
     """
     value = record.value if isinstance(record, Entry) else None
     match record.key:

@@ -102,14 +102,14 @@ class Step:
         self._soft = ConsumerSoft(self.topics.version, self._soft.is_resolving)
 
     def is_outdated(self) -> bool:
-        """Whether the subscribed topics are others than the group epoch was raised for (GN-08)."""
+        """Whether the subscribed topics are others than the group epoch was raised for."""
         group = self.group
         if self._soft.checked_version == self.topics.version:
             return False
         return self.topics.metadata_hash(group.subscribed_topics()) != group.metadata_hash
 
     def refresh(self, *, must_bump: bool) -> None:
-        """Raises the group epoch if the topics changed, or anyway (GN-08); counts as a rebalance then."""
+        """Raises the group epoch if the topics changed, or anyway; counts as a rebalance then."""
         group = self.group
         if not must_bump and self._soft.checked_version == self.topics.version:
             return
@@ -123,7 +123,7 @@ class Step:
     # --- target
 
     def update_target(self) -> None:
-        """Computes a new target assignment when one is due (GN-10)."""
+        """Computes a new target assignment when one is due."""
         group = self.group
         if group.assignment_epoch >= group.group_epoch:
             return
@@ -176,7 +176,7 @@ class Step:
         return self.reconcile(member_id, has_changed_subscription=has_changed_subscription, reported=reported)
 
     def replace_member(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Puts a new member in the place of another, which leaves its target to it (GN-17)."""
+        """Puts a new member in the place of another, which leaves its target to it."""
         group_id = self.group.group_id
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = self.group.targets.get(old.member_id, {})
@@ -190,7 +190,7 @@ class Step:
         return new
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
-        """Removes members and what only they needed; raises the group epoch (GN-16)."""
+        """Removes members and what only they needed; raises the group epoch."""
         regexes: dict[str, None] = {}
         for member_id in member_ids:
             regexes[self.group.members[member_id].subscribed_topic_regex] = None
@@ -231,8 +231,8 @@ def session_timer(group_id: str, member: ConsumerMember, settings: Settings) -> 
 
 
 def compute_targets(group: ConsumerGroup, settings: Settings, topics: TopicsImage) -> dict[str, TargetAssignment]:
-    """What every member is to have, by the assignor that most prefer (GN-11, GN-23). Raises `UnknownServerError` when
-    the log has members that prefer one that isn't there (GN-25).
+    """What every member is to have, by the assignor that most prefer. Raises `UnknownServerError` when
+    the log has members that prefer one that isn't there.
     """
     name = group.preferred_assignor(settings.group_consumer_assignors[0])
     assignor = ASSIGNORS.get(name)

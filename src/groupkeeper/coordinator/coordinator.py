@@ -74,7 +74,7 @@ class Coordinator:
         return self._state
 
     def settings_of(self, group_id: str) -> Settings:
-        """The settings that hold for a group (GF-02)."""
+        """The settings that hold for a group."""
         return self._state.settings_by_group.get(group_id, self._settings)
 
     # --- computing: none of these changes anything
@@ -153,7 +153,7 @@ class Coordinator:
                 return classic_membership.sync_phase_expired(group, settings, now_ms)
 
     def resume(self, now_ms: int) -> Iterator[Result]:
-        """What to do once the log is replayed: sessions and the expiration pass start afresh (GP-04)."""
+        """What to do once the log is replayed: sessions and the expiration pass start afresh."""
         yield Result(timers=(offset_expiry.next_pass(self._settings),))
         for group in list(self._state.groups.values()):
             if isinstance(group, ClassicGroup):
@@ -172,7 +172,7 @@ class Coordinator:
     def regexes_resolved(
         self, group_id: str, topics_by_regex: Mapping[str, frozenset[str]] | None, now_ms: int
     ) -> Result:
-        """What the regular expressions of a `RegexLookup` match; None when it couldn't be found out (GN-20)."""
+        """What the regular expressions of a `RegexLookup` match; None when it couldn't be found out."""
         group = self._state.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return Result()
@@ -180,7 +180,7 @@ class Coordinator:
         return consumer_regex.regexes_resolved(group, settings, self._state.topics, topics_by_regex, now_ms)
 
     def share_work_done(self, work: ShareWork, errors: ShareErrors) -> Result:
-        """The share coordinator did what a result asked for, but for the share-partitions with an error (GS-08)."""
+        """The share coordinator did what a result asked for, but for the share-partitions with an error."""
         from groupkeeper.coordinator import share_requests
 
         return share_requests.work_done(self._state, work, errors)
@@ -190,7 +190,7 @@ class Coordinator:
         return consumer_regex.lookup_failed(group) if isinstance(group, ConsumerGroup) else Result()
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
-        """Topics were deleted, given by name with their id: their offsets go too (GO-76)."""
+        """Topics were deleted, given by name with their id: their offsets go too."""
         return offset_expiry.remove_topics(self._state, topic_ids)
 
     def append_failed(
@@ -199,7 +199,7 @@ class Coordinator:
         """The records of an operation are not in the log, so nothing of it has happened; what happens instead.
 
         `cause` is the call, timer, lookup or work of the operation, None for one without. `error` is the answer for
-        clients (GW-08 applied).
+        clients.
         """
         if cause is None:
             return Result()
@@ -230,7 +230,7 @@ class Coordinator:
         return Result(refuse(cause.request, error))
 
     def unload(self) -> Result:
-        """The partition moves away: everything parked is answered NOT_COORDINATOR (GC-28, GP-05)."""
+        """The partition moves away: everything parked is answered NOT_COORDINATOR."""
         released: list[Released] = []
         for group in self._state.groups.values():
             rebalance = group.soft.rebalance if isinstance(group, ClassicGroup) else None

@@ -1,4 +1,4 @@
-"""Names of group states and types, spelled as on the wire (K518-03)."""
+"""Names of group states and types, spelled as on the wire."""
 
 from __future__ import annotations
 

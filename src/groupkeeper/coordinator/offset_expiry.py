@@ -25,7 +25,7 @@ BaseTime: TypeAlias = Callable[[CommittedOffset], int]
 
 
 def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
-    """One pass over all groups (GO-70 … GO-75): removes expired offsets, and Empty groups that have none left."""
+    """One pass over all groups: removes expired offsets, and Empty groups that have none left."""
     records: list[Record] = []
     expired_count = 0
     for group in state.groups.values():
@@ -69,7 +69,7 @@ def _expired_offsets(
 
 
 def _base_time(group: ClassicGroup | ConsumerGroup | StreamsGroup) -> BaseTime | None:
-    """The table of GO-71; None when the group's offsets don't expire now."""
+    """The time that the age of a commit counts from; None when the group's offsets don't expire now."""
     if isinstance(group, ConsumerGroup | StreamsGroup):
         return _commit_time
     roster = group.roster
@@ -98,8 +98,8 @@ def _offset_count(state: StateView, group_id: str) -> int:
 
 
 def remove_topics(state: StateView, topic_ids: Mapping[str, bytes]) -> Result:
-    """Topics were deleted (name → id): their offsets go, except those of an earlier topic of the name (GO-76), and what
-    share groups keep of them (GS-20).
+    """Topics were deleted (name → id): their offsets go, except those of an earlier topic of the name, and what
+    share groups keep of them.
     """
     records: list[Record] = []
     if any(isinstance(group, ShareGroup) for group in state.groups.values()):

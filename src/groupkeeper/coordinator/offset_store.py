@@ -11,7 +11,7 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 
 
 class CommittedOffset(NamedTuple):
-    """An offset as it was committed (GO-10).
+    """An offset as it was committed.
 
     Attributes:
         committed_offset: the next record to read; a negative one counts as none for readers.
@@ -44,7 +44,7 @@ class OffsetView(Protocol):
 
     @property
     def count(self) -> int:
-        """Committed offsets of all groups (NumOffsets, GT-02)."""
+        """Committed offsets of all groups (NumOffsets)."""
 
     def of_group(self, group_id: str) -> OffsetsByTopic:
         """Committed offsets; empty for a group without any."""
@@ -66,7 +66,7 @@ class OffsetStore:
         self._pending: dict[str, dict[TopicPartition, dict[int, CommittedOffset]]] = {}
         self._groups_by_producer: dict[int, set[str]] = {}
         self.count = 0
-        """Committed offsets of all groups (NumOffsets, GT-02)."""
+        """Committed offsets of all groups (NumOffsets)."""
 
     def of_group(self, group_id: str) -> OffsetsByTopic:
         return self._committed.get(group_id, _NOTHING)
@@ -99,7 +99,7 @@ class OffsetStore:
         self._groups_by_producer.setdefault(producer_id, set()).add(key.group)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Removes the committed offset and whatever is pending (K496-14)."""
+        """Removes the committed offset and whatever is pending."""
         topics = self._committed.get(group_id, {})
         if topics.get(topic, {}).pop(partition, None) is not None:
             self.count -= 1
@@ -112,7 +112,7 @@ class OffsetStore:
             del self._pending[group_id]
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Commits or drops what a producer left pending (GO-23)."""
+        """Commits or drops what a producer left pending."""
         for group_id in sorted(self._groups_by_producer.pop(producer_id, ())):
             partitions = self._pending.get(group_id, {})
             for topic, partition in [place for place, producers in partitions.items() if producer_id in producers]:

@@ -82,7 +82,7 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
 
 
 def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
-    """Refuses what the group may not commit (GO-03, GO-04); returns the renewal of the member's session (GO-05)."""
+    """Refuses what the group may not commit; returns the renewal of the member's session."""
     generation = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
     if isinstance(group, (ConsumerGroup, StreamsGroup)):
@@ -108,7 +108,7 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
 
 
 def is_too_large(metadata: str, limit: int) -> bool:
-    """Whether a metadata text is longer than `limit` UTF-16 units (GO-09)."""
+    """Whether a metadata text is longer than `limit` UTF-16 units."""
     if len(metadata) * 2 <= limit:
         return False
     utf16_units = len(metadata) + sum(character > "\uffff" for character in metadata)
@@ -138,7 +138,7 @@ def _offset_record(
 def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
     """Answers an OffsetFetch in its version-8 form, with any number of groups of this coordinator.
 
-    Topics are asked for by name; with a topic id too, offsets of another topic of that name are not shown (GO-32).
+    Topics are asked for by name; with a topic id too, offsets of another topic of that name are not shown.
     """
     groups = []
     for group in request.groups:
@@ -244,7 +244,7 @@ def _delete_topic(
 
 
 def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: Sequence[int]) -> list[Tombstone]:
-    """Tombstones for those of the partitions that have a committed or pending offset (K496-12, K496-14)."""
+    """Tombstones for those of the partitions that have a committed or pending offset."""
     committed = state.offsets.of_group(group_id).get(topic, {})
     return [
         Tombstone(OffsetCommitKey(group_id, topic, partition))
@@ -254,7 +254,7 @@ def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: S
 
 
 def all_offset_tombstones(state: StateView, group_id: str) -> list[Record]:
-    """One tombstone for every partition of which the group holds a committed or pending offset (GD-03)."""
+    """One tombstone for every partition of which the group holds a committed or pending offset."""
     places = {
         (topic, partition): None
         for topic, partitions in state.offsets.of_group(group_id).items()

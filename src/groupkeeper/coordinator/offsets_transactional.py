@@ -30,7 +30,7 @@ from groupkeeper.protocol.offsets_topic import Entry
 def commit_transactional(
     state: StateView, settings: Settings, call: Call, request: TxnOffsetCommitRequest, now_ms: int
 ) -> Result:
-    """Stores offsets that stay pending until the transaction ends (GO-23).
+    """Stores offsets that stay pending until the transaction ends.
 
     Whether the producer may write to the transaction is not asked here: the shell has verified it.
     """
@@ -56,7 +56,7 @@ def commit_transactional(
 
 
 def _check(state: StateView, request: TxnOffsetCommitRequest) -> None:
-    """Refuses what the group may not commit (GO-22). Unlike a plain commit, one without generation, member and
+    """Refuses what the group may not commit. Unlike a plain commit, one without generation, member and
     instance is accepted in every state, a rebalance is no obstacle, and no session is renewed.
     """
     if not request.group_id:
@@ -79,7 +79,7 @@ def _check(state: StateView, request: TxnOffsetCommitRequest) -> None:
 
 
 def _offset_record(group_id: str, topic: str, partition: TxnOffsetCommitRequestPartition, now_ms: int) -> Entry:
-    # Without the topic's id, as Apache Kafka (GO-24).
+    # Without the topic's id, as Apache Kafka.
     return Entry(
         OffsetCommitKey(group_id, topic, partition.partition_index),
         OffsetCommitValue(

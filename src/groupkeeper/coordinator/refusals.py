@@ -69,7 +69,7 @@ def refuse(request: Message, error: KafkaError) -> Message:
 
 
 def refuse_commit(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    """OffsetCommit has no error of its own: every partition carries it (GO-01)."""
+    """OffsetCommit has no error of its own: every partition carries it."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

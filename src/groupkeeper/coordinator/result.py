@@ -51,7 +51,7 @@ class ProducerEpoch(NamedTuple):
 
 
 class Meter(Enum):
-    """The sensors of K496-60; values are the shipped attribute prefixes."""
+    """The sensors of Kafka's coordinator; values are the shipped attribute prefixes."""
 
     OFFSET_COMMIT = "offset-commit"
     OFFSET_EXPIRATION = "offset-expiration"
@@ -72,7 +72,7 @@ class Call(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     fresh_id: str = ""
-    """Random and unique text from which a new member id may be made (GC-04, GN-04); only requests to join use it."""
+    """Random and unique text from which a new member id may be made; only requests to join use it."""
     regex_trouble: str | None = None
     """Why the request's regular expression is not valid, in the words of who knows its syntax; None when it is."""
 
@@ -95,7 +95,7 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegexLookup:
-    """Find the topics that regular expressions match, and hand them to `Coordinator.regexes_resolved` (GN-20).
+    """Find the topics that regular expressions match, and hand them to `Coordinator.regexes_resolved`.
 
     Only topics count that the caller of `call_id` may describe.
     """

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Defaults are Kafka's (GF-01). All times are milliseconds."""
+    """Defaults are Kafka's. All times are milliseconds."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
     offset_metadata_max_bytes: int = 4_096
-    """Counted in UTF-16 units, despite the name (GO-09)."""
+    """Counted in UTF-16 units, despite the name."""
     offsets_retention_ms: int = 10_080 * 60_000
     offsets_retention_check_interval_ms: int = 600_000
     new_member_join_timeout_ms: int = 300_000
-    """How long the parked JoinGroup of a member without heartbeats is believed in (GC-19); not configurable in Kafka.
+    """How long the parked JoinGroup of a member without heartbeats is believed in; not configurable in Kafka.
     """
 
     group_consumer_session_timeout_ms: int = 45_000
@@ -31,7 +31,7 @@ class Settings:
     group_consumer_assignment_interval_ms: int = 1_000
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """The first is the default (GF-03)."""
+    """The first is the default."""
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
 

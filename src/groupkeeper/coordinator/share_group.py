@@ -19,7 +19,7 @@ SHARE_PROTOCOL_TYPE: Final = "share"
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """A member. `subscribed_topic_names` is sorted. It has a single state: what it was told to have, it has (GS-04)."""
+    """A member. `subscribed_topic_names` is sorted. It has a single state: what it was told to have, it has."""
 
     member_id: str
     rack_id: str | None = None
@@ -44,7 +44,7 @@ PartitionsByTopic: TypeAlias = Mapping[bytes, TopicPartitions]
 
 @dataclass(frozen=True, slots=True)
 class SharePartitions:
-    """How far the share-partitions of a group are in their life (GS-08).
+    """How far the share-partitions of a group are in their life.
 
     Attributes:
         initializing: the share coordinator is asked to make them.
@@ -103,7 +103,7 @@ class ShareChange:
 
 @dataclass(slots=True)
 class ShareGroup:
-    """A share group. Epochs start at 1 (GN-29).
+    """A share group. Epochs start at 1.
 
     Attributes:
         targets: what each member shall have at `assignment_epoch`; a member without has nothing.
@@ -124,7 +124,7 @@ class ShareGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state clients are told (GS-07)."""
+        """The state clients are told."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
     @property

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.share_group_describe_request import ShareGrou
 def describe_share_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ShareGroupDescribeRequest
 ) -> Result:
-    """Share groups; others are not among them (K1099-14)."""
+    """Share groups; others are not among them."""
     groups = [_describe(state, settings_of(group_id), group_id) for group_id in request.group_ids]
     return Result(described.ShareGroupDescribeResponse(groups=groups))
 

@@ -28,7 +28,7 @@ _RETRY_MS = 500
 def heartbeat(
     state: StateView, settings: Settings, call: Call, request: ShareGroupHeartbeatRequest, now_ms: int
 ) -> Result:
-    """Answers a heartbeat. Raises the errors of GS-01 and GS-02."""
+    """Answers a heartbeat. Raises what refuses it: the request, the member or its epoch."""
     _check_request(request)
     if request.member_epoch == LEFT_EPOCH:
         return _leave(state, settings, request, now_ms)
@@ -58,7 +58,7 @@ def retry_timer(timer: ShareSession) -> Arm:
 
 
 def resume_group(group: ShareGroup, settings: Settings) -> Result:
-    """After loading every member has its full time again (GP-04)."""
+    """After loading every member has its full time again."""
     return Result(timers=tuple(session_timer(group.group_id, member_id, settings) for member_id in group.members))
 
 

@@ -55,7 +55,7 @@ _GONE = "<UNKNOWN>"
 def alter(
     state: StateView, settings: Settings, call: Call, request: AlterShareGroupOffsetsRequest, now_ms: int
 ) -> Result:
-    """Begins share-partitions of an empty group anew; makes the group if there is none (GS-17).
+    """Begins share-partitions of an empty group anew; makes the group if there is none.
 
     Raises `InvalidGroupId`, `GroupIdNotFound` for a group of another type, `NonEmptyGroup`.
     """
@@ -113,7 +113,7 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
 
 
 def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
-    """Share-partitions were initialized, but for those with an error: these may be asked for again (GS-08).
+    """Share-partitions were initialized, but for those with an error: these may be asked for again.
 
     They stay noted as initializing, though: an earlier attempt may have been stored without a word of it, and what a
     group knows nothing of is left behind when the group is deleted.
@@ -185,7 +185,7 @@ def _without_errors(group_id: str, topic_id: bytes, partitions: Collection[int],
 
 
 def delete(state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest) -> Result:
-    """Forgets all share-partitions of topics in an empty group (GS-18).
+    """Forgets all share-partitions of topics in an empty group.
 
     Raises `InvalidGroupId`, `GroupIdNotFound`, `NonEmptyGroup`.
     """
@@ -271,7 +271,7 @@ def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, e
 
 
 def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
-    """What to do before empty share groups go: their share-partitions are forgotten first (GS-19). None when no group
+    """What to do before empty share groups go: their share-partitions are forgotten first. None when no group
     of the request has any.
     """
     partitions: dict[str, Mapping[bytes, frozenset[int]]] = {}
@@ -305,7 +305,7 @@ def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, fr
 
 
 def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> tuple[Record, ...]:
-    """Topics were deleted: groups forget their share-partitions (GS-20)."""
+    """Topics were deleted: groups forget their share-partitions."""
     return tuple(
         records.partitions_record(
             group.group_id,

@@ -78,7 +78,7 @@ class ShareStep:
     # --- epochs
 
     def refresh(self, *, must_bump: bool) -> bool:
-        """Raises the group epoch if members, topics or what can be assigned changed (GS-03); that is a rebalance.
+        """Raises the group epoch if members, topics or what can be assigned changed; that is a rebalance.
         Returns whether it did.
         """
         group = self.group
@@ -131,7 +131,7 @@ class ShareStep:
     # --- members
 
     def reconcile(self, member_id: str, *, has_bumped: bool) -> ShareMember:
-        """Gives a member its target at once, but for topics that are gone or that it does not subscribe to (GS-04).
+        """Gives a member its target at once, but for topics that are gone or that it does not subscribe to.
         `has_bumped` is whether topics or subscriptions changed: such topics are taken from it before it has its next
         target.
         """
@@ -166,7 +166,7 @@ class ShareStep:
     # --- share-partitions
 
     def initialize_subscribed(self) -> None:
-        """Asks for the share-partitions of subscribed topics that are not there yet (GS-08)."""
+        """Asks for the share-partitions of subscribed topics that are not there yet."""
         group = self.group
         has = group.has
         added: dict[bytes, TopicPartitions] = {}
@@ -225,7 +225,7 @@ def session_timer(group_id: str, member_id: str, settings: Settings) -> Arm:
 
 
 def compute_targets(group: ShareGroup, topics: TopicsImage) -> dict[str, TargetAssignment]:
-    """What every member is to have of what is initialized (GS-05)."""
+    """What every member is to have of what is initialized."""
     members = {
         member_id: MemberSpec(topics.ids_of(member.subscribed_topic_names), group.targets.get(member_id, {}))
         for member_id, member in group.members.items()

@@ -53,7 +53,7 @@ def work_done(state: StateView, work: ShareWork, errors: ShareErrors) -> Result:
 
 
 def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
-    """Groups whose share-partitions are forgotten go now; one with an error stays, and may be deleted again (GS-19).
+    """Groups whose share-partitions are forgotten go now; one with an error stays, and may be deleted again.
 
     So does one whose offsets were altered meanwhile: without it nobody would know of its share-partitions any more.
     """

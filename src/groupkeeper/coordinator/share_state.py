@@ -1,4 +1,4 @@
-"""What is stored of one share-partition, as values (GS-14)."""
+"""What is stored of one share-partition, as values."""
 
 from __future__ import annotations
 

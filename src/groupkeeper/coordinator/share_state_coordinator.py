@@ -90,7 +90,7 @@ class ShareStateCoordinator:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, partition_count: int, now_ms: int
     ) -> ShareStateResult:
-        """Begins anew at an offset (GS-10). Raises `InvalidRequest`, `FencedStateEpoch`, `UnknownTopicOrPartition`."""
+        """Begins anew at an offset. Raises `InvalidRequest`, `FencedStateEpoch`, `UnknownTopicOrPartition`."""
         _require_partition(key)
         self._check_state_epoch(key, state_epoch)
         _require_existence(key, partition_count)
@@ -108,7 +108,7 @@ class ShareStateCoordinator:
     def write(
         self, key: SharePartitionKey, written: ShareStateWrite, partition_count: int, now_ms: int
     ) -> ShareStateResult:
-        """Takes over what a leader says (GS-11). Raises `InvalidRequest` for a share-partition that was never
+        """Takes over what a leader says. Raises `InvalidRequest` for a share-partition that was never
         initialized, `FencedLeaderEpoch`, `FencedStateEpoch`, `UnknownTopicOrPartition`.
         """
         _require_partition(key)
@@ -119,7 +119,7 @@ class ShareStateCoordinator:
         return ShareStateResult((self._record(key, state, written, state.leader_epoch, now_ms),))
 
     def read(self, key: SharePartitionKey, leader_epoch: int, partition_count: int, now_ms: int) -> ShareStateResult:
-        """What a new leader begins with; its epoch fences earlier ones (GS-12). Raises as `write` but for the state
+        """What a new leader begins with; its epoch fences earlier ones. Raises as `write` but for the state
         epoch.
         """
         _require_partition(key)
@@ -134,7 +134,7 @@ class ShareStateCoordinator:
         return ShareStateResult((self._record(key, state, written, leader_epoch, now_ms),), state)
 
     def summary(self, key: SharePartitionKey, partition_count: int) -> ShareState:
-        """The state without making anybody its leader; one that is unknown has start offset −1 (GS-12). Raises
+        """The state without making anybody its leader; one that is unknown has start offset −1. Raises
         `InvalidRequest`, `UnknownTopicOrPartition`.
         """
         _require_partition(key)
@@ -142,13 +142,13 @@ class ShareStateCoordinator:
         return self._states.get(key, ShareState())
 
     def delete(self, key: SharePartitionKey, partition_count: int) -> ShareStateResult:
-        """Forgets a share-partition, known or not (GS-13). Raises `InvalidRequest`, `UnknownTopicOrPartition`."""
+        """Forgets a share-partition, known or not. Raises `InvalidRequest`, `UnknownTopicOrPartition`."""
         _require_partition(key)
         _require_existence(key, partition_count)
         return ShareStateResult(() if key not in self._states else (_tombstone(key),))
 
     def remove_topics(self, topic_ids: Collection[bytes]) -> ShareStateResult:
-        """Forgets all share-partitions of topics that were deleted (GS-20)."""
+        """Forgets all share-partitions of topics that were deleted."""
         return ShareStateResult(tuple(_tombstone(key) for key in self._states if key.topic_id in topic_ids))
 
     def snapshot_cold(self, now_ms: int) -> ShareStateResult:

@@ -103,9 +103,7 @@ class State:
         return group if isinstance(group, ClassicGroup) else None
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """Makes a record of the log part of the state. Records of key types that have no meaning here are passed over
-        (GR-08).
-        """
+        """Makes a record of the log part of the state. Records of key types without meaning here are skipped."""
         key = record.key
         if isinstance(key, OffsetCommitKey):
             self._replay_offset(record, key, log_offset, producer_id)
@@ -119,7 +117,7 @@ class State:
             self._replay_streams_group(record, key)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """A transaction marker: what the producer left pending becomes committed or is dropped (GO-23, GR-07)."""
+        """A transaction marker: what the producer left pending becomes committed or is dropped."""
         self._offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def apply(self, change: SoftChange) -> None:
@@ -159,7 +157,7 @@ class State:
         if not isinstance(group, ConsumerGroup):
             if isinstance(record, Tombstone):
                 return
-            # It may take the place of a simple group that offsets alone have made (GR-05).
+            # It may take the place of a simple group that offsets alone have made.
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
         replay(group, record)
         if isinstance(record, Tombstone) and isinstance(key, ConsumerGroupMetadataKey):
@@ -193,7 +191,7 @@ class State:
 
     def _replay_offset(self, record: Record, key: OffsetCommitKey, log_offset: int, producer_id: int) -> None:
         if isinstance(record, Entry):
-            # Offsets alone make a simple group, pending ones too (GR-05).
+            # Offsets alone make a simple group, pending ones too.
             if key.group not in self._groups:
                 self._groups[key.group] = ClassicGroup.new(key.group)
             assert isinstance(record.value, OffsetCommitValue)

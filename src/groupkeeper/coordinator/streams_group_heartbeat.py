@@ -84,7 +84,7 @@ def retry_timer(timer: StreamsTimer) -> Arm:
 
 
 def resume_group(group: StreamsGroup, settings: Settings) -> Result:
-    """After loading every member has its full time again (GP-04)."""
+    """After loading every member has its full time again."""
     timers = []
     for member in group.members.values():
         timers.append(session_timer(group.group_id, member.member_id, settings))

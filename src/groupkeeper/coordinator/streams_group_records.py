@@ -131,7 +131,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group: StreamsGroup) -> list[Record]:
-    """Removes a group with everything (GD-04)."""
+    """Removes a group with everything."""
     group_id = group.group_id
     keys: list[Iterable[Record]] = [
         (Tombstone(StreamsGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),

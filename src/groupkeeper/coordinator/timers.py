@@ -13,9 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class MemberSession(NamedTuple):
-    """A classic member, or a member id given out but not used yet, was not heard of for its session timeout (GC-05,
-    GC-19).
-    """
+    """A classic member, or a member id given out but not used yet, was not heard of for its session timeout."""
 
     group_id: str
     member_id: str
@@ -23,26 +21,26 @@ class MemberSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinPhase:
-    """The time to rejoin is over (GC-09, GC-10)."""
+    """The time to rejoin is over."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPhase:
-    """The time to send SyncGroup is over (GC-16)."""
+    """The time to send SyncGroup is over."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetExpiration:
-    """The next pass over all groups that removes expired offsets and groups without any (GO-70)."""
+    """The next pass over all groups that removes expired offsets and groups without any."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSession:
-    """A member of a consumer group was not heard of for the session timeout (GN-15)."""
+    """A member of a consumer group was not heard of for the session timeout."""
 
     group_id: str
     member_id: str
@@ -50,7 +48,7 @@ class ConsumerSession:
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """A member of a consumer group did not give back partitions within its rebalance timeout (GN-15)."""
+    """A member of a consumer group did not give back partitions within its rebalance timeout."""
 
     group_id: str
     member_id: str
@@ -58,7 +56,7 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True)
 class ClassicRejoin:
-    """A member of a consumer group that speaks the classic protocol was told to rejoin and did not (GM-06)."""
+    """A member of a consumer group that speaks the classic protocol was told to rejoin and did not."""
 
     group_id: str
     member_id: str
@@ -66,7 +64,7 @@ class ClassicRejoin:
 
 @dataclass(frozen=True, slots=True)
 class ClassicResync:
-    """A member of a consumer group that speaks the classic protocol joined and did not sync (GM-06)."""
+    """A member of a consumer group that speaks the classic protocol joined and did not sync."""
 
     group_id: str
     member_id: str
@@ -74,7 +72,7 @@ class ClassicResync:
 
 @dataclass(frozen=True, slots=True)
 class ShareSession:
-    """A member of a share group was not heard of for the session timeout (GS-02)."""
+    """A member of a share group was not heard of for the session timeout."""
 
     group_id: str
     member_id: str

@@ -19,7 +19,7 @@ class TopicShape:
 
     @cached_property
     def digest(self) -> bytes:
-        """Changes with everything that makes groups rebalance (GN-28)."""
+        """Changes with everything that makes groups rebalance."""
         racks = "".join(f"{index}:{','.join(sorted(racks))};" for index, racks in enumerate(self.racks))
         text = f"{self.name}\0{self.partition_count}\0{racks}".encode()
         return blake2b(self.topic_id + text, digest_size=8).digest()
@@ -48,7 +48,7 @@ class TopicsImage:
         return frozenset(topic.topic_id for name in names if (topic := self.topics.get(name)) is not None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A 64-bit fingerprint of the topics of these names; 0 when none of them exists (GN-28)."""
+        """A 64-bit fingerprint of the topics of these names; 0 when none of them exists."""
         known = sorted(name for name in names if name in self.topics)
         if not known:
             return 0

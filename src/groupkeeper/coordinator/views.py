@@ -33,7 +33,7 @@ FIRST_DESCRIBE_VERSION_WITH_NOT_FOUND = 6
 
 
 def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
-    """All groups that match both filters; an empty filter matches all, an unknown name none (K518-10 … K518-13)."""
+    """All groups that match both filters; an empty filter matches all, an unknown name none."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
     listed = (_list(state.groups[group_id]) for group_id in in_hash_order(state.groups))
@@ -59,7 +59,7 @@ def _list(group: Group) -> ListedGroup:
 
 
 def describe_groups(state: StateView, call: Call, request: DescribeGroupsRequest) -> Result:
-    """Describes classic and simple groups (GD-20 … GD-22)."""
+    """Describes classic and simple groups."""
     return Result(
         DescribeGroupsResponse(groups=[_describe(state, call.version, group_id) for group_id in request.groups])
     )
@@ -96,8 +96,8 @@ def _describe_member(member: Member, protocol_name: str | None) -> DescribedGrou
 
 
 def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result:
-    """Removes empty groups with all their offsets; each group has its own outcome (GD-01 … GD-03). Share-partitions
-    go before their groups (GS-19).
+    """Removes empty groups with all their offsets; each group has its own outcome. Share-partitions
+    go before their groups.
     """
     if any(isinstance(state.groups.get(group_id), ShareGroup) for group_id in request.groups_names):
         from groupkeeper.coordinator.share_group_offsets import begin_deletion

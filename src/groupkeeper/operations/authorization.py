@@ -1,4 +1,4 @@
-"""Which ACL is missing when a broker refuses (Kafka's authorization table, GA-01 …)."""
+"""Which ACL is missing when a broker refuses (Kafka's authorization table)."""
 
 from __future__ import annotations
 

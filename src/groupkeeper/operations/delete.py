@@ -1,4 +1,4 @@
-"""Delete groups (K122-85) and committed offsets (K496-50 and following)."""
+"""Delete groups and committed offsets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def delete_offsets(
 ) -> DeletedOffsets:
     """Delete a group's committed offsets for topics, or ``topic:0,1,2``. Raises BadTopicArgument before anything else.
 
-    A whole topic that cannot be described isn't part of the request, and doesn't keep the others from it (K496-58).
+    A whole topic that cannot be described isn't part of the request, and doesn't keep the others from it.
     """
     parsed = [parse_topic_argument(argument) for argument in arguments]
     wanted = {TopicPartition(topic, number): None for topic, numbers in parsed for number in numbers or ()}

@@ -1,4 +1,4 @@
-"""Describe groups: committed offsets with their lag (K88-50, K1099-50 …), as typed rows free of presentation."""
+"""Describe groups: committed offsets with their lag, as typed rows free of presentation."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Tables:
         self._places: dict[tuple[TopicPartition, ...], Places] = {}  # of groups without members
 
     def table(self, group: ConsumerGroupDescription, committed: CommittedOffsets) -> GroupOffsets:
-        """The offsets of one group with their lag where both ends of it are known (K1099-60)."""
+        """The offsets of one group with their lag where both ends of it are known."""
         places = self._places_of(group.members, committed.partitions)
         offsets: Sequence[int] = committed.offsets
         epochs = committed.leader_epochs
@@ -192,7 +192,7 @@ class Tables:
         return places
 
     def _places_with(self, members: Sequence[MemberDescription], committed: tuple[TopicPartition, ...]) -> Places:
-        """By member, those with most partitions first, then what no member is assigned (K1099-59)."""
+        """By member, those with most partitions first, then what no member is assigned."""
         partitions: list[TopicPartition] = []
         owners: list[MemberDescription | None] = []
         for member in sorted(members, key=lambda member: -len(member.assignment)):

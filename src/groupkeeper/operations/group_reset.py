@@ -90,8 +90,8 @@ async def generate(
 ) -> Generated:
     """A plan to move a group to a time, or one of its current offsets (``timestamp_ms`` None). Changes nothing.
 
-    ``topics`` None: all that the group consumes. Raises TopicMissing (K122-42), the group's failure, and
-    UnsupportedVersion where the brokers cannot find offsets by time (K122-60).
+    ``topics`` None: all that the group consumes. Raises TopicMissing, the group's failure, and
+    UnsupportedVersion where the brokers cannot find offsets by time.
     """
     groups = await _look(admin, group_id, timeout_ms)
     warnings: list[str] = []
@@ -114,7 +114,7 @@ async def generate(
 async def examine(
     admin: Admin, plan: ResetPlan, groups: Groups | None = None, *, timeout_ms: int | None = None
 ) -> Report:
-    """What the entries of a plan meet (K122-43 to K122-49). ``groups``: what was found of the group already."""
+    """What the entries of a plan meet. ``groups``: what was found of the group already."""
     if groups is None:
         groups = await _look(admin, plan.group_id, timeout_ms)
     logs = await look_at_logs(admin, plan.offsets, timeout_ms=timeout_ms)
@@ -132,7 +132,7 @@ async def execute(
 ) -> tuple[dict[TopicPartition, int], tuple[Trouble, ...]]:
     """Commit what the report says: the offsets that are committed now, and what did not work.
 
-    Raises GroupIsActive (K122-50); if a member joins only then, the coordinator refuses the partitions (K122-54).
+    Raises GroupIsActive; if a member joins only then, the coordinator refuses the partitions.
     """
     report.groups.refuse_active(report.group_id)
     committed = report.groups.committed[report.group_id]
@@ -152,7 +152,7 @@ async def execute(
 
 
 def consumed_topics(groups: Groups, group_id: str) -> set[str]:
-    """Topics with a committed offset, and those that members subscribe to or are assigned (K122-49)."""
+    """Topics with a committed offset, and those that members subscribe to or are assigned."""
     topics = {place.topic for place in groups.committed[group_id]}
     group = groups.described.get(group_id)
     for member in () if group is None else group.members:
@@ -208,7 +208,7 @@ def _unusable(topic: str, failure: Failure) -> str:
 async def _offsets_for(
     admin: Admin, partitions: Iterable[TopicPartition], timestamp_ms: int, timeout_ms: int | None
 ) -> dict[TopicPartition, int]:
-    """The first records from a time on, the log end where there is none (K122-32, K122-38, K122-39)."""
+    """The first records from a time on, the log end where there is none."""
     places = list(partitions)
     if timestamp_ms < 0:
         # No record is older than 1970, and negative timestamps have other meanings in the request.

@@ -63,7 +63,7 @@ class PartitionLag(NamedTuple):
     when either of the two is missing. ``lost``: so many of those are gone, as the log begins behind the commit; None
     when not known. ``failure``: why the log's ends aren't known.
 
-    Of a share group ``committed`` is the start offset, ``lag`` what the broker counts (GS-16: what is in flight or
+    Of a share group ``committed`` is the start offset, ``lag`` what the broker counts (what is in flight or
     released is part of it), and ``done_ahead`` how many records after the start offset are done already, None when not
     known; ``member`` is None too when several are assigned the partition.
     """
@@ -173,7 +173,7 @@ async def describe_lag(
 
 
 def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failure]:
-    """Groups that brokers before 4.0 call Dead because there are none (GD-22)."""
+    """Groups that brokers before 4.0 call Dead because there are none."""
     return {
         group_id: GroupIdNotFound(f"Group {group_id} not found.")
         for group_id, group in described.done.items()

@@ -1,4 +1,4 @@
-"""Reset plans as CSV (K122-72, K122-80): ``topic,partition,offset`` of one group, or with the group in front."""
+"""Reset plans as CSV: ``topic,partition,offset`` of one group, or with the group in front."""
 
 from __future__ import annotations
 

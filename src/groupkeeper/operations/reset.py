@@ -1,4 +1,4 @@
-"""Reset committed offsets: find the new ones, then commit them (K122-70 and following).
+"""Reset committed offsets: find the new ones, then commit them.
 
 A scenario says where to; ``resolve`` asks the cluster for what the scenario needs and makes the plan of one group,
 which changes nothing. The arithmetic, ``plan_offsets``, is pure. Plans of many groups are made in ``plans.making``.
@@ -67,7 +67,7 @@ class ToLatest(NamedTuple):
 
 
 class ToCurrent(NamedTuple):
-    """The committed offset, or the log end where there is none (K122-78).
+    """The committed offset, or the log end where there is none.
 
     ``clamp``: a committed offset that the log doesn't hold (any more) becomes the nearer end.
     """
@@ -82,19 +82,19 @@ class ToTime(NamedTuple):
 
 
 class ToOffset(NamedTuple):
-    """One offset for every partition, or the nearer end of the log where it is outside (K122-76)."""
+    """One offset for every partition, or the nearer end of the log where it is outside."""
 
     offset: int
 
 
 class ShiftBy(NamedTuple):
-    """So many records on from the committed offset, back when negative, but not beyond the log (K122-77)."""
+    """So many records on from the committed offset, back when negative, but not beyond the log."""
 
     records: int
 
 
 class ToPlan(NamedTuple):
-    """An offset for each partition, or the nearer end of the log where it is outside (K122-76)."""
+    """An offset for each partition, or the nearer end of the log where it is outside."""
 
     offsets: Mapping[TopicPartition, int]
 
@@ -118,7 +118,7 @@ INACTIVE = (GroupState.EMPTY, GroupState.DEAD)
 
 
 def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
-    """``orders`` (None: all of its partitions) or ``orders:0,1,2`` (K496-51). Raises BadTopicArgument."""
+    """``orders`` (None: all of its partitions) or ``orders:0,1,2``. Raises BadTopicArgument."""
     if ":" not in argument:
         return argument, None
     parts = argument.rstrip(":").split(":")
@@ -151,7 +151,7 @@ async def partitions_of(
 
 
 def refuse_unusable(partitions: Sequence[TopicPartition], described: Mapping[str, TopicDescription]) -> None:
-    """Raise PartitionsMissing or PartitionsLeaderless when some of the partitions are so (K122-75)."""
+    """Raise PartitionsMissing or PartitionsLeaderless when some of the partitions are so."""
     has_leader = {
         TopicPartition(topic.name, partition.partition): partition.leader is not None
         for topic in described.values()
@@ -291,7 +291,7 @@ async def apply(
 
 
 def refuse_active(group_id: str, described: Batch[str, ConsumerGroupDescription]) -> None:
-    """Raise GroupIsActive, or why the group cannot be described; a group that doesn't exist is inactive (K122-73)."""
+    """Raise GroupIsActive, or why the group cannot be described; a group that doesn't exist is inactive."""
     failure = described.failed.get(group_id)
     if isinstance(failure, GroupIdNotFound):
         return

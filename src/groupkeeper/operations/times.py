@@ -1,4 +1,4 @@
-"""Points in time and durations as operators write them for a reset (K122-79). No clock is read here."""
+"""Points in time and durations as operators write them for a reset. No clock is read here."""
 
 from __future__ import annotations
 

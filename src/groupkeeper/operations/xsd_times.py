@@ -1,4 +1,4 @@
-"""Dates and durations as XML Schema 1.0 writes them (K122-33, K122-35). Pure: no clock is read here.
+"""Dates and durations as XML Schema 1.0 writes them. Pure: no clock is read here.
 
 The calendar is the proleptic Gregorian one, in years of any size; there is no year 0.
 """
@@ -33,7 +33,7 @@ class XsdDuration(NamedTuple):
     def before_ms(self, now_ms: int) -> int:
         """Milliseconds since 1970 of the point this long before ``now_ms`` (after it, when the sign is −1).
 
-        Years and months go first: the same day of another month, or that month's last day (K122-36).
+        Years and months go first: the same day of another month, or that month's last day.
         """
         days, rest_ms = divmod(now_ms, _DAY_S * 1000)
         year, month, day = _civil(days)

@@ -42,7 +42,7 @@ def then_of(rows: Iterable[OffsetThen]) -> Then:
 
 
 def kip122_plans(then: Then) -> dict[str, str]:
-    """For each group the JSON of KIP-122, which has one group and offsets only (K122-20)."""
+    """For each group the JSON of KIP-122, which has one group and offsets only."""
     return {
         group_id: kip122.write(kip122.ResetPlan(group_id, {place: commit.offset for place, commit in commits.items()}))
         for group_id, commits in then.items()

@@ -1,5 +1,5 @@
 """The blobs that classic group members exchange through the coordinator: what they subscribe to and what they are
-assigned (GC-30).
+assigned.
 
 A blob is an INT16 version and the struct in that version. Blobs of a later version than the schemas are read as the
 latest known one, as every version only adds fields at the end.

@@ -1,4 +1,4 @@
-"""Requests and responses as frames: size, header, body (GW-01)."""
+"""Requests and responses as frames: size, header, body."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`: key and value bytes ⇄ typed records.
 
 A key is an INT16 type and the struct of that type, a value an INT16 version and the struct in that version; a null
-value is a tombstone. Written versions are those of Apache Kafka 4.3.1 (GR-01), every version of the schemas is read
-(GR-02). Bytes behind a struct are ignored, as Apache Kafka does.
+value is a tombstone. Written versions are those of Apache Kafka 4.3.1, every version of the schemas is read.
+Bytes behind a struct are ignored, as Apache Kafka does.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class UnknownRecord(NamedTuple):
 
 
 class UnknownValueVersion(MalformedMessage):
-    """The value of a known type has a version that no schema describes; loading its partition must fail (GR-08)."""
+    """The value of a known type has a version that no schema describes; loading its partition must fail."""
 
 
 V = TypeVar("V", bound=RootMessage)

@@ -1,4 +1,4 @@
-"""The records of `__share_group_state`: key and value bytes ⇄ typed records (GS-14).
+"""The records of `__share_group_state`: key and value bytes ⇄ typed records.
 
 As in `__consumer_offsets` a key is an INT16 type and the struct of that type, a value an INT16 version and the struct
 in that version; a null value is a tombstone.

@@ -23,7 +23,7 @@ def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
 
 
 def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:
-    """Raises `TopicAuthorizationFailed`, whether there is such a topic or not (GA-03)."""
+    """Raises `TopicAuthorizationFailed`, whether there is such a topic or not."""
     if not broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic):
         raise TopicAuthorizationFailed
 

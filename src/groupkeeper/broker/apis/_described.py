@@ -35,7 +35,7 @@ async def describe_visible(
     failure_of: Callable[[str, KafkaError], Group],
     topics_of: Callable[[Group], Iterable[str]],
 ) -> Sequence[Group]:
-    """The groups that the call asks for, in its order, as its caller may see them (K1099-21, K1099-22).
+    """The groups that the call asks for, in its order, as its caller may see them.
 
     Args:
         request_of: what the coordinator of some of the groups is asked.

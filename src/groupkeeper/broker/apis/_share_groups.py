@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def trouble_of(broker: Broker) -> KafkaError | None:
-    """What refuses every request of share groups: they are not served (K1099-23). None when they are."""
+    """What refuses every request of share groups: they are not served. None when they are."""
     return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
 
 
@@ -52,7 +52,7 @@ async def ask_share_coordinator(
     operate: Callable[[SharePartitionKey, D], P],
     failure: Callable[[int, int, str], P],
 ) -> list[tuple[bytes, list[P]]]:
-    """The results of an operation on every share-partition of a request, by topic id (GS-09).
+    """The results of an operation on every share-partition of a request, by topic id.
 
     Args:
         operate: does it with one of them and makes the result; raises `KafkaError`.

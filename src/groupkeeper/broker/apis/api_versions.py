@@ -52,7 +52,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The answer to an ApiVersions request of an unknown version, to be sent in version 0 (GW-04, KIP-511)."""
+    """The answer to an ApiVersions request of an unknown version, to be sent in version 0 (KIP-511)."""
     api = TABLE[API_VERSIONS]
     return ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
 

@@ -48,6 +48,6 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def is_consumer_protocol_on(config: Config) -> bool:
-    """Whether groups of the consumer protocol are served (K1099-23)."""
+    """Whether groups of the consumer protocol are served."""
     is_allowed = "consumer" in config.group_coordinator_rebalance_protocols
     return is_allowed and config.features.get("group.version", 1) > 0

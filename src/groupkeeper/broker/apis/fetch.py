@@ -166,7 +166,7 @@ class _Reading:
         topics = self._broker.topics
         topic = topics.by_id(key.topic_id) if by_id else topics.get(key.topic)
         if topic is None and by_id:
-            raise UnknownTopicId  # GA-03: it has no name to ask about
+            raise UnknownTopicId  # It has no name to ask about
         if not may_topic(self._broker, self._call, Operation.READ, key.topic if topic is None else topic.name):
             raise TopicAuthorizationFailed
         log = None if topic is None else topic.partition(key.partition)

@@ -63,7 +63,7 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     try:
         _check(broker, call, key_type, key)
         if not _has_topic(broker, key_type):
-            # The topic is there now, for the next time (GP-07).
+            # The topic is there now, for the next time.
             raise CoordinatorNotAvailable
         if _has_resigned(broker, key_type, key):
             raise CoordinatorNotAvailable
@@ -89,7 +89,7 @@ def _has_resigned(broker: Broker, key_type: int, key: str) -> bool:
 
 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
-    """Raises what the caller did wrong (GW-06)."""
+    """Raises what the caller did wrong."""
     if key_type == _GROUP:
         if not may(broker, call, Operation.DESCRIBE, key):
             raise GroupAuthorizationFailed

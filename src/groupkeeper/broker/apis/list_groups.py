@@ -27,7 +27,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         assert isinstance(response, ListGroupsResponse)
         if response.error_code == CoordinatorLoadInProgress.code:
             return response
-        # Any other error means that the partition isn't led here, so its groups are listed elsewhere (K518-14).
+        # Any other error means that the partition isn't led here, so its groups are listed elsewhere.
         groups.extend(response.groups)
     if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         groups = [group for group in groups if may(broker, call, Operation.DESCRIBE, group.group_id)]

@@ -53,7 +53,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             code_by_partition = {one.partition_index: UnknownTopicOrPartition.code for one in unknown}
             answers.add(found.name, found.topic_id, code_by_partition)
         if known:
-            # The id is stored with the offset also when the request named the topic (GO-10).
+            # The id is stored with the offset also when the request named the topic.
             accepted.append(OffsetCommitRequestTopic(found.name, found.topic_id, known))
     if accepted:
         response = await broker.groups.ask(request.group_id, _with_topics(request, accepted), call)
@@ -68,7 +68,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _resolve(broker: Broker, call: Call, topic: OffsetCommitRequestTopic) -> Topic:
-    """An existing topic that the caller may read (GO-02)."""
+    """An existing topic that the caller may read."""
     is_by_id = call.api_version >= _TOPIC_IDS_SINCE
     found = broker.topics.by_id(topic.topic_id) if is_by_id else broker.topics.get(topic.name)
     if is_by_id and found is None:

@@ -86,7 +86,7 @@ async def _fetch_group(
 def _sort_topics(
     broker: Broker, call: Call, topics: Sequence[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
-    """The topics to ask the coordinator for, and the answers for the others (K88-21, GO-32)."""
+    """The topics to ask the coordinator for, and the answers for the others."""
     allowed: list[OffsetFetchRequestTopics] = []
     refused: list[OffsetFetchResponseTopics] = []
     for topic in topics:
@@ -112,7 +112,7 @@ def _refused_topic(topic: OffsetFetchRequestTopics, error_code: int) -> OffsetFe
 def _visible_topics(
     broker: Broker, call: Call, topics: Sequence[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
-    """Of all topics of a group those the caller may see, with their ids where ids are spoken (K88-22, GO-32)."""
+    """Of all topics of a group those the caller may see, with their ids where ids are spoken."""
     visible = []
     for topic in topics:
         if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
@@ -140,7 +140,7 @@ def _response(
             topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in answer.topics],
             error_code=answer.error_code,
         )
-    # Version 1 has nowhere to put a group's error but its partitions (K88-30).
+    # Version 1 has nowhere to put a group's error but its partitions.
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(

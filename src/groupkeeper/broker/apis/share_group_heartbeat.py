@@ -35,7 +35,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 
 def _trouble_of(broker: Broker, call: Call, request: ShareGroupHeartbeatRequest) -> KafkaError | None:
-    """What refuses the request before its group is looked at (GS-01, GA-02), or None."""
+    """What refuses the request before its group is looked at, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return GroupAuthorizationFailed()
     if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:

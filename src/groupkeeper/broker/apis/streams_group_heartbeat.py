@@ -54,7 +54,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 
 def _trouble_of(broker: Broker, call: Call, request: StreamsGroupHeartbeatRequest) -> KafkaError | None:
-    """What refuses the request before its group is looked at (GA-02), or None."""
+    """What refuses the request before its group is looked at, or None."""
     if not may(broker, call, Operation.READ, request.group_id):
         return GroupAuthorizationFailed()
     names = [] if request.topology is None else _topics(request.topology)

@@ -23,7 +23,7 @@ _PROTOCOL_REQUIRED_SINCE = 5
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, SyncGroupRequest)
-    # GC-14: this comes before authorization.
+    # This comes before authorization.
     if call.api_version >= _PROTOCOL_REQUIRED_SINCE and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(error_code=InconsistentGroupProtocol.code)
     response = await ask(broker, call, Operation.READ, request.group_id, request)

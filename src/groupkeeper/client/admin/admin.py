@@ -106,9 +106,9 @@ class Admin:
     ) -> GroupListings:
         """The groups of all brokers (KIP-518). Empty ``states`` or ``types``, None ``protocol_types``: all of them.
 
-        Consumer groups are types Classic and Consumer with protocol types "" and "consumer" (K518-32), share groups
+        Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups
         are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
-        filter (K518-60, K518-61).
+        filter.
         """
         from groupkeeper.client.admin import listing
 
@@ -120,9 +120,9 @@ class Admin:
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, ClassicGroupDescription]:
-        """Describe groups of the classic protocol, of any protocol type (GD-23).
+        """Describe groups of the classic protocol, of any protocol type.
 
-        A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0 (GD-22).
+        A group that doesn't exist fails with GroupIdNotFound, or is described as Dead by a broker before 4.0.
         """
         from groupkeeper.client.admin import describing
 
@@ -133,10 +133,10 @@ class Admin:
     async def describe_consumer_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, ConsumerGroupDescription]:
-        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic (K1099-38).
+        """Describe groups of consumers, of type Consumer or (by falling back to DescribeGroups) Classic.
 
         Fails per group: GroupIdNotFound (the first answer's message), IllegalArgument for a classic group of another
-        protocol type (K1099-39), GroupAuthorizationFailed, TopicAuthorizationFailed.
+        protocol type, GroupAuthorizationFailed, TopicAuthorizationFailed.
         """
         from groupkeeper.client.admin import describing
 
@@ -154,10 +154,10 @@ class Admin:
         """Committed offsets of many groups at once (KIP-88, KIP-709).
 
         None as a group's partitions: all that have a committed offset; an empty collection: none at all. A partition
-        that was asked for and has no offset is ``None`` in the inner ``done`` (K88-42); one that the broker refused is
-        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error (K88-11).
+        that was asked for and has no offset is ``None`` in the inner ``done``; one that the broker refused is
+        in the inner ``failed``. A group that doesn't exist has no offsets, which is not an error.
         ``require_stable``: a partition with a pending transactional offset fails with UnstableOffsetCommit (KIP-447);
-        brokers before 2.5 ignore it (K88-72).
+        brokers before 2.5 ignore it.
         """
         from groupkeeper.client.admin import offsets
 
@@ -195,7 +195,7 @@ class Admin:
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Commit offsets for a group that has no members (GO-12): UnknownMemberId per partition when it has some."""
+        """Commit offsets for a group that has no members: UnknownMemberId per partition when it has some."""
         from groupkeeper.client.admin import offsets as offsets_
 
         return await offsets_.alter_consumer_group_offsets(self._cluster, group_id, offsets, timeout_ms)
@@ -206,7 +206,7 @@ class Admin:
         """Delete committed offsets (KIP-496): GroupSubscribedToTopic per partition of a topic that is in use.
 
         Raises the KafkaError of the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId,
-        GroupAuthorizationFailed. UnsupportedVersion when the broker is older than 2.4 (K496-70).
+        GroupAuthorizationFailed. UnsupportedVersion when the broker is older than 2.4.
         """
         from groupkeeper.client.admin import offsets
 
@@ -295,7 +295,7 @@ class Admin:
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Delete groups with their offsets (GD-05): NonEmptyGroup, GroupIdNotFound … per group."""
+        """Delete groups with their offsets: NonEmptyGroup, GroupIdNotFound … per group."""
         from groupkeeper.client.admin import groups
 
         return await groups.delete_groups(
@@ -310,7 +310,7 @@ class Admin:
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Make members leave their group (GC-31): those that are named, or all of them, by ``ALL``.
+        """Make members leave their group: those that are named, or all of them, by ``ALL``.
 
         ``reason`` is told to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
@@ -338,9 +338,9 @@ class Admin:
     async def describe_share_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> Batch[str, ShareGroupDescription]:
-        """Describe share groups (KIP-932, K1099-37).
+        """Describe share groups (KIP-932).
 
-        Fails per group: GroupIdNotFound, also for a group of another type (K1099-14), GroupAuthorizationFailed,
+        Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
         TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
         """
         from groupkeeper.client.admin import share_groups
@@ -352,7 +352,7 @@ class Admin:
     async def list_share_group_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout_ms: int | None = None
     ) -> Batch[str, Batch[TopicPartition, SharePartitionOffset | None]]:
-        """How far share groups are in their partitions (GS-21), many groups at once.
+        """How far share groups are in their partitions, many groups at once.
 
         None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
         group has no start offset there, because nobody has fetched the partition yet or it isn't the group's. A
@@ -367,7 +367,7 @@ class Admin:
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Set the start offsets of a share group without members; the group is made when there is none (GS-17).
+        """Set the start offsets of a share group without members; the group is made when there is none.
 
         UnknownTopicOrPartition, TopicAuthorizationFailed per partition. Raises the KafkaError of the whole group:
         NonEmptyGroup, GroupIdNotFound for a group of another type, InvalidGroupId, GroupAuthorizationFailed.
@@ -379,7 +379,7 @@ class Admin:
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Forget a share group's offsets of whole topics (GS-18); the group must have no members.
+        """Forget a share group's offsets of whole topics; the group must have no members.
 
         UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
         the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
@@ -391,7 +391,7 @@ class Admin:
         )
 
     async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
-        """Delete share groups with their offsets (GS-19): NonEmptyGroup, GroupIdNotFound … per group.
+        """Delete share groups with their offsets: NonEmptyGroup, GroupIdNotFound … per group.
 
         The brokers delete groups of other types by the same request, so name share groups only.
         """
@@ -402,7 +402,7 @@ class Admin:
         )
 
     async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
-        """The coordinator of each group, looked up afresh (GD-06)."""
+        """The coordinator of each group, looked up afresh."""
         from groupkeeper.client.admin import coordinators
 
         return await coordinators.find_coordinators(self._cluster, several(group_ids, "group_ids"), timeout_ms)

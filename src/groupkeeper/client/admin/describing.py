@@ -46,7 +46,7 @@ _GROUPS_PER_REQUEST = 400
 about 10 MB."""
 
 _NOT_OF_CONSUMER_TYPE = (69, 35)
-"""GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: the group may be classic (K1099-38)."""
+"""GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: the group may be classic."""
 
 _UPGRADED = {0: False, 1: True}
 

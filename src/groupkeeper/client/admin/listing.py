@@ -25,7 +25,7 @@ async def list_groups(
 ) -> GroupListings:
     """Admin.list_groups."""
     deadline = cluster.deadline("listGroups", timeout_ms)
-    # K518-34: sent as their names.
+    # Sent as their names.
     state_names = [str(state) for state in states]
     type_names = [str(each) for each in types]
     wanted = None if protocol_types is None else frozenset(protocol_types)
@@ -80,7 +80,7 @@ def _request(version: int, states: list[str], types: list[str]) -> ListGroupsReq
             f"The broker only supports ListGroups v{version}, but we need v4 or newer to request groups by states."
         )
     if types and version < 5:
-        # Brokers before 3.8 have no groups of other types to tell apart (K518-61).
+        # Brokers before 3.8 have no groups of other types to tell apart.
         if {name.lower() for name in types} not in ({"classic"}, {"classic", "consumer"}):
             raise UnsupportedVersion(
                 f"The broker only supports ListGroups v{version}, but we need v5 or newer to request groups by type. "

@@ -31,16 +31,16 @@ GROUPS_PER_FETCH = 400
 """Groups of one OffsetFetch request: hundreds, so that the answer stays well below a megabyte or so."""
 
 _LAST_VERSION_WITH_NAMES = 9
-"""Of OffsetFetch and OffsetCommit: from version 10 on topics go by id (K88-44)."""
+"""Of OffsetFetch and OffsetCommit: from version 10 on topics go by id."""
 
 COMMIT_RETRIES = COORDINATOR_RETRIES._replace(here=COORDINATOR_RETRIES.here | {27})
-"""A commit waits for a rebalance to end, too (GO-12)."""
+"""A commit waits for a rebalance to end, too."""
 
 _COLUMNS = 5
 """Index, offset, epoch, metadata and error code of a partition in an answer."""
 
 _PARTITION_CODES_OF_V1 = (0, 3, 29)
-"""In OffsetFetch version 1 any other code on a partition is an error of the whole group (K88-30)."""
+"""In OffsetFetch version 1 any other code on a partition is an error of the whole group."""
 
 Interned = dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[TopicPartition, ...]]
 """Groups mostly have the same partitions: the same objects by topics and indexes are faster and half the memory."""
@@ -137,7 +137,7 @@ def _fetch_request(version: int, wanted: Wanted, require_stable: bool) -> Offset
             f"The broker only supports OffsetFetchRequest v{version}, but we need v2 or newer to request all topic "
             "partitions."
         )
-    is_stable = require_stable and version >= 7  # K88-72: dropped on older brokers
+    is_stable = require_stable and version >= 7  # Dropped on older brokers
     if version >= 8:
         return OffsetFetchRequest(
             groups=[
@@ -243,7 +243,7 @@ async def commit_offsets(
                 committed_metadata=committed.metadata,
             )
         )
-    # GO-12: generation −1 and no ids, the defaults, are a commit from outside of the group.
+    # Generation −1 and no ids, the defaults, are a commit from outside of the group.
     request = OffsetCommitRequest(
         group_id=group_id,
         topics=[OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],

@@ -75,7 +75,7 @@ class CommittedOffsets(NamedTuple):
 
 
 class GroupListing(NamedTuple):
-    """One group of list_groups. State and type are None when the broker is too old to tell (K518-31)."""
+    """One group of list_groups. State and type are None when the broker is too old to tell."""
 
     group_id: str
     protocol_type: str
@@ -84,12 +84,12 @@ class GroupListing(NamedTuple):
 
     @property
     def is_simple(self) -> bool:
-        """A classic group without a protocol: somebody committed offsets, nobody joined (K518-35)."""
+        """A classic group without a protocol: somebody committed offsets, nobody joined."""
         return self.group_type is GroupType.CLASSIC and self.protocol_type == ""
 
 
 class GroupListings(NamedTuple):
-    """The groups of all brokers merged by group id, and the brokers that could not be listed (K518-33).
+    """The groups of all brokers merged by group id, and the brokers that could not be listed.
 
     ``groups`` may be used when some brokers failed: it then lacks the groups that those coordinate.
     """
@@ -109,7 +109,7 @@ class MemberDescription(NamedTuple):
 
     ``instance_id`` is None for a dynamic member. ``assignment`` is what the member owns now, in the order sent.
     Of consumer groups only: ``target_assignment``, ``member_epoch``, ``rack_id``, ``subscribed_topic_regex``, and
-    ``upgraded`` (True: speaks the consumer protocol, False: still classic, None: the broker did not say; K1099-33).
+    ``upgraded`` (True: speaks the consumer protocol, False: still classic, None: the broker did not say).
     ``subscribed_topics`` is None when not known: a classic group that isn't Stable, or whose metadata isn't a
     consumer's. ``metadata`` and ``assignment_blob`` are a classic member's raw bytes, b"" otherwise.
     """
@@ -130,9 +130,9 @@ class MemberDescription(NamedTuple):
 
 
 class ConsumerGroupDescription(NamedTuple):
-    """A group of consumers, of type Classic or Consumer (K1099-31).
+    """A group of consumers, of type Classic or Consumer.
 
-    ``group_epoch`` and ``target_assignment_epoch`` are None for a classic group (K1099-30). ``partition_assignor``
+    ``group_epoch`` and ``target_assignment_epoch`` are None for a classic group. ``partition_assignor``
     is "" when no assignor was agreed on. ``authorized_operations`` is None unless asked for.
     """
 
@@ -149,7 +149,7 @@ class ConsumerGroupDescription(NamedTuple):
 
 
 class ClassicGroupDescription(NamedTuple):
-    """A group of the classic protocol, of any protocol type: consumers, Connect workers … (GD-23).
+    """A group of the classic protocol, of any protocol type: consumers, Connect workers ….
 
     ``protocol`` is the protocol that the group chose (for consumers: the assignor), "" when it isn't Stable.
     """
@@ -169,7 +169,7 @@ class ClassicGroupDescription(NamedTuple):
 
 
 class ShareMemberDescription(NamedTuple):
-    """A member of a share group (K1099-37). A partition may be assigned to several members.
+    """A member of a share group. A partition may be assigned to several members.
 
     ``rack_id`` is None when the member named none. ``assignment`` is what the member fetches from, in the order sent.
     """
@@ -184,7 +184,7 @@ class ShareMemberDescription(NamedTuple):
 
 
 class ShareGroupDescription(NamedTuple):
-    """A share group (KIP-932, K1099-37): its states are Stable, Empty and Dead.
+    """A share group (KIP-932): its states are Stable, Empty and Dead.
 
     A share group has no classic form, so the epochs are always known: ``group_epoch`` grows with every change of the
     members or their subscriptions, ``target_assignment_epoch`` is the group epoch that the target assignment was made
@@ -209,7 +209,7 @@ class ShareGroupDescription(NamedTuple):
 class SharePartitionOffset(NamedTuple):
     """How far a share group is in a partition. All records below ``start_offset`` are done with.
 
-    ``lag``: records from there to the end that are not done with yet, those in flight included (GS-16); None: not
+    ``lag``: records from there to the end that are not done with yet, those in flight included; None: not
     known, because nobody has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
     """
 

@@ -1,4 +1,4 @@
-"""The range assignor: consecutive partitions of each topic, the same members first in every topic (GN-21)."""
+"""The range assignor: consecutive partitions of each topic, the same members first in every topic."""
 
 from __future__ import annotations
 

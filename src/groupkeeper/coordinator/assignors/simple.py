@@ -1,4 +1,4 @@
-"""The simple assignor of share groups: a partition may go to several members (GS-06)."""
+"""The simple assignor of share groups: a partition may go to several members."""
 
 from __future__ import annotations
 

@@ -26,4 +26,4 @@ class GroupSpec:
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]
     is_homogeneous: bool
-    """Whether all members subscribe to the same topics (GN-24)."""
+    """Whether all members subscribe to the same topics."""

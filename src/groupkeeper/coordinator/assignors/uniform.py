@@ -1,4 +1,4 @@
-"""The uniform assignor: everybody gets as many partitions as the others, and keeps what it has (GN-22).
+"""The uniform assignor: everybody gets as many partitions as the others, and keeps what it has.
 
 Equal input gives equal output: members and topics are walked in the order of their ids.
 """

@@ -1,4 +1,4 @@
-"""The reset plan of KIP-122's first version as JSON: written strictly, read leniently (K122-20 to K122-25)."""
+"""The reset plan of KIP-122's first version as JSON: written strictly, read leniently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ResetPlan(NamedTuple):
 
 
 def write(plan: ResetPlan) -> str:
-    """The plan's JSON: topics sorted by name, partitions ascending, a line for each partition (K122-20)."""
+    """The plan's JSON: topics sorted by name, partitions ascending, a line for each partition."""
     by_topic: dict[str, list[str]] = {}
     for (topic, partition), offset in sorted(plan.offsets.items()):
         by_topic.setdefault(topic, []).append(f'        {{"partition": {partition}, "offset": {offset}}}')

@@ -233,7 +233,7 @@ class _Sweep:
         return idle
 
     def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
-        """The partitions whose offsets the brokers remove soon: with the rules of their own expiration (GO-71)."""
+        """The partitions whose offsets the brokers remove soon: with the rules of their own expiration."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:
             return {}

@@ -149,7 +149,7 @@ def _events() -> Column:
 
 
 def _is_second_epoch_of_new() -> Column:
-    """Whether a group of the newer protocols comes to be (GN-29): since Kafka 4.3 the first epoch in the log is 2, and
+    """Whether a group of the newer protocols comes to be: since Kafka 4.3 the first epoch in the log is 2, and
     it is written together with the one member that came. An epoch 2 that compaction has left has others before it.
     """
     return (F.col("group_epoch") == 2) & (F.col("count") == 1) & (F.col("began") == F.col("log_time"))

@@ -76,7 +76,7 @@ def _described(group_records: DataFrame) -> DataFrame:
 
 
 def _state() -> Column:
-    """As the coordinator tells it (GN-18, GS-07), from what it has written: a classic group's rebalance that is under
+    """As the coordinator tells it, from what it has written: a classic group's rebalance that is under
     way cannot be seen.
     """
     group_type = F.col("last.group_type")

@@ -16,7 +16,7 @@ def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
     """Per group, and per cluster (`group_id` null), of rows of tables.COMMITS and tables.GROUP_EVENTS.
 
     Minutes are those of the records in the log. Tombstones of unknown cause are counted by themselves, and so are those
-    that went with their group: the deletion of a group is in none of the four meters (K496-61).
+    that went with their group: the deletion of a group is in none of the four meters.
     """
     committed = (
         commits.where("NOT is_tombstone")

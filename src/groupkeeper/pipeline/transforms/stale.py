@@ -84,7 +84,7 @@ def _idle_groups(groups: DataFrame, group_records: DataFrame, now: Column, idle_
 def _offsets(
     current_offsets: DataFrame, log_offsets: DataFrame, groups: DataFrame, group_records: DataFrame, limits: StaleLimits
 ) -> DataFrame:
-    """Committed offsets with their logs, and when they expire (GO-71)."""
+    """Committed offsets with their logs, and when they expire."""
     logs = log_offsets.select(
         "cluster", "topic", "partition", F.col("topic_id").alias("topic_id_now"), "log_start_offset", "log_end_offset",
         "is_deleted",

@@ -25,7 +25,7 @@ def with_causes(
     """tables.COMMITS with `removed_by` of its tombstones.
 
     An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When
-    it went within two checks after it could expire (GO-71: its age, or that of the group's emptiness, is reached, and
+    it went within two checks after it could expire (its age, or that of the group's emptiness, is reached, and
     the group has changed for the last time), it expired. Later, and where the log no longer has the commit, it is
     unknown.
     """
@@ -75,7 +75,7 @@ def _cause(retentions: Retentions) -> Column:
     is_empty = F.col("roster.is_empty") & F.col("roster.has_protocol")
     base = F.when(is_empty, F.coalesce("roster.since", "last.commit_time")).otherwise(F.col("last.commit_time"))
     due = F.coalesce(F.col("last.expire_time"), after(base, retention_ms))
-    # GO-71: nothing expires that is read, or of which the members don't say that they do not read it.
+    # Nothing expires that is read, or of which the members don't say that they do not read it.
     is_read = F.array_contains("roster.topics", F.col("topic")) | F.col("roster.may_read_all")
     is_kept = is_read & F.col("roster.has_protocol")
     ready = F.greatest(due, F.col("changed"))
