@@ -188,6 +188,15 @@ async def test_locks_end_and_deliveries_are_counted(broker: Broker) -> None:
     assert await alice.take(wait_ms=50) == []
 
 
+async def test_locks_end_though_the_clock_is_set_back(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, topic_id = await queue(broker)
+    alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)
+    assert await alice.take() == [(0, 9, 1)]
+    now_ms = broker.now_ms
+    monkeypatch.setattr(broker, "now_ms", lambda: now_ms() - 3_600_000)
+    assert await bob.take(wait_ms=20_000) == [(0, 9, 2)]
+
+
 async def test_a_lock_can_be_renewed(broker: Broker) -> None:
     _, topic_id = await queue(broker)
     alice, bob = await Consumer.join(broker, topic_id), await Consumer.join(broker, topic_id)

@@ -90,7 +90,7 @@ class LedPartition:
             batch_size=batch_size,
             max_in_flight=config.share_partition_max_record_locks,
             max_delivery_count=config.share_delivery_count_limit,
-            deadline_ms=self._owner.broker.now_ms() + config.share_record_lock_duration_ms,
+            deadline_ms=self._owner.lock_time_ms() + config.share_record_lock_duration_ms,
         )
         acquired = acquire(self.states, member_id, spans, fetch_offset, limits)
         if aborted:
@@ -103,7 +103,7 @@ class LedPartition:
         """Durable when it returns. Raises `KafkaError`; then nothing has changed."""
         self._require_leadership()
         config = self.config
-        renewed_until_ms = self._owner.broker.now_ms() + config.share_record_lock_duration_ms
+        renewed_until_ms = self._owner.lock_time_ms() + config.share_record_lock_duration_ms
         transition = self.states.acknowledge(
             member_id,
             acknowledgements,
@@ -129,7 +129,7 @@ class LedPartition:
                 self.states.complete(transition)
             else:
                 max_delivery_count = self.config.share_delivery_count_limit
-                self.states.roll_back(transition, self._owner.broker.now_ms(), max_delivery_count=max_delivery_count)
+                self.states.roll_back(transition, self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
             self.wake()
 
     async def _write(self, transition: Transition) -> None:
@@ -161,13 +161,13 @@ class LedPartition:
         """Sees to it that the first lock's end isn't missed; a timer that is set already rings earlier."""
         deadline_ms = self.states.next_deadline_ms() if self._timer is None else None
         if deadline_ms is not None and not self.is_fenced:
-            delay_s = max(deadline_ms - self._owner.broker.now_ms(), 0) / 1000
+            delay_s = max(deadline_ms - self._owner.lock_time_ms(), 0) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._ring)
 
     def _ring(self) -> None:
         self._timer = None
         max_delivery_count = self.config.share_delivery_count_limit
-        expired = self.states.expire(self._owner.broker.now_ms(), max_delivery_count=max_delivery_count)
+        expired = self.states.expire(self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
         if expired.batches:
             self._owner.spawn(self._store_expired(expired))
             self.wake()
@@ -223,6 +223,11 @@ class SharePartitions:
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
         broker.share_states.on_begun_anew(self._begun_anew)
+
+    @staticmethod
+    def lock_time_ms() -> int:
+        """The time by which locks end, in milliseconds: that of the event loop, which no change of the clock moves."""
+        return int(asyncio.get_running_loop().time() * 1000)
 
     def get(self, group_id: str, topic_id: bytes, index: int) -> LedPartition | None:
         """A share-partition that is loaded, or None."""
