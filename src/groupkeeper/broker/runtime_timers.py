@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from groupkeeper.coordinator.timers import TimerKey
 
 
+_RETRY_MS = 500
+
+
 class _Alarm(NamedTuple):
     at: float
     number: int
@@ -23,7 +26,7 @@ class TimerTable:
     """One deadline per timer key. The event loop is the clock.
 
     Moving a deadline further away, which every heartbeat does, is one dictionary write: the alarm that is already set
-    finds the later deadline when it rings, and is set again.
+    finds the later deadline when it rings, and is set again. A timer whose expiry raises expires again a little later.
     """
 
     def __init__(self, loop: AbstractEventLoop, on_expired: Callable[[TimerKey], None]) -> None:
@@ -55,7 +58,7 @@ class TimerTable:
     def expire(self, timer: TimerKey) -> None:
         """Lets a deadline pass at once if there is one."""
         if self._deadline_by_timer.pop(timer, None) is not None:
-            self._on_expired(timer)
+            self._expire(timer)
 
     def clear(self) -> None:
         """Forgets everything."""
@@ -86,9 +89,16 @@ class TimerTable:
             while self._alarms and self._alarms[0].at <= now:
                 timer = self._take(heappop(self._alarms), now)
                 if timer is not None:
-                    self._on_expired(timer)
+                    self._expire(timer)
         finally:
             self._schedule()
+
+    def _expire(self, timer: TimerKey) -> None:
+        try:
+            self._on_expired(timer)
+        except Exception:
+            self.arm(timer, _RETRY_MS, keeps_earlier=True)  # as Kafka's coordinators do
+            raise
 
     def _take(self, alarm: _Alarm, now: float) -> TimerKey | None:
         """The timer of an alarm if its deadline has passed; one that was moved gets its next alarm."""
