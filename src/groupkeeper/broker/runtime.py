@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import replace
 from logging import getLogger
@@ -13,6 +12,7 @@ from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.runtime_partitioning import partition_of_group
 from groupkeeper.broker.runtime_shard import Shard
 from groupkeeper.broker.runtime_topics import TopicsWatch, regex_trouble
+from groupkeeper.broker.shard_host import ShardHost
 from groupkeeper.broker.storage_directory import random_uuid
 from groupkeeper.broker.topic_config import segment_size
 from groupkeeper.coordinator.refusals import refuse
@@ -55,8 +55,7 @@ class GroupRuntime:
         self._broker = broker
         self.settings = coordinator_settings(broker.config)
         self.refused_by_absence: dict[int, int] = {}
-        self._shards: list[Shard] = []
-        self._loading: set[asyncio.Task[None]] = set()
+        self._host = ShardHost(self._new_shard)
         self._topics = TopicsWatch(broker.topics, broker.now_ms)
         self._settings_by_group: dict[str, Settings] = {}
 
@@ -71,31 +70,26 @@ class GroupRuntime:
         configs.on_changed(self._see_group_config)
         topic = topics.get(OFFSETS_TOPIC)
         if topic is not None:
-            self._start_shards(topic)
-        if self._loading:
-            await asyncio.wait(self._loading, timeout=_PATIENCE_AT_START_S)
+            self._host.start(topic.partitions)
+        await self._host.wait(_PATIENCE_AT_START_S)
 
     async def wait_until_loaded(self) -> None:
         """Returns once nothing is being loaded."""
-        while self._loading:
-            await asyncio.wait(self._loading)
+        while self._host.is_loading:
+            await self._host.wait()
 
     async def stop(self) -> None:
         """Stops every coordinator; parked calls are answered."""
-        for task in self._loading:
-            task.cancel()
-        if self._loading:
-            await asyncio.wait(self._loading)
-        self._unload()
+        await self._host.stop()
 
     @property
     def shards(self) -> Sequence[Shard]:
         """The coordinators by partition; empty before the offsets topic exists."""
-        return self._shards
+        return self._host.shards
 
     def ensure_topic(self) -> bool:
         """Creates the offsets topic unless it is there; returns whether it was there."""
-        if self._shards:
+        if self.shards:
             return True
         config = self._broker.config
         self._broker.topics.create(
@@ -111,13 +105,13 @@ class GroupRuntime:
 
     def shard_of(self, group_id: str) -> Shard:
         """The coordinator of a group. Raises `NotCoordinator` when there is no offsets topic."""
-        return self._shards[self.partition_of(group_id)]
+        return self.shards[self.partition_of(group_id)]
 
     def partition_of(self, group_id: str) -> int:
         """The partition of the offsets topic that a group belongs to. Raises `NotCoordinator`."""
-        if not self._shards:
+        if not self.shards:
             raise NotCoordinator
-        return partition_of_group(group_id, len(self._shards))
+        return partition_of_group(group_id, len(self.shards))
 
     def log_of(self, group_id: str) -> PartitionLog:
         """The log of a group's records. Raises `NotCoordinator`."""
@@ -128,7 +122,7 @@ class GroupRuntime:
 
     def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
         """The answer of a group's coordinator; coordinator errors are answers too."""
-        shards = self._shards
+        shards = self.shards
         if not shards:
             return _refused(request, NotCoordinator())
         partition = partition_of_group(group_id, len(shards))
@@ -152,7 +146,7 @@ class GroupRuntime:
 
     def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
         """Group ids that one coordinator can be asked for at once."""
-        count = len(self._shards) or 1
+        count = len(self.shards) or 1
         parts: dict[int, list[str]] = {}
         for group_id in group_ids:
             parts.setdefault(partition_of_group(group_id, count), []).append(group_id)
@@ -163,50 +157,39 @@ class GroupRuntime:
     def _topic_created(self, topic: Topic) -> None:
         self._topics.forget()
         if topic.name == OFFSETS_TOPIC:
-            self._start_shards(topic)
+            self._host.start(topic.partitions)
 
     def _topic_changed(self, topic: Topic) -> None:
         self._topics.forget()
-        if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self._shards):
+        if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self.shards):
             # Groups change their partition with the number of partitions: everything is found anew.
-            self._unload()
-            self._start_shards(topic)
+            self._host.unload()
+            self._host.start(topic.partitions)
 
     def _topic_deleted(self, topic: Topic) -> None:
         self._topics.forget()
         if topic.name == OFFSETS_TOPIC:
-            self._unload()
+            self._host.unload()
             return
-        for shard in self._shards:
+        for shard in self.shards:
             shard.remove_topics({topic.name: topic.topic_id})
 
     def resign(self, partition: int) -> None:
         """Stops coordinating the groups of a partition."""
         self.refused_by_absence[partition] = 0
-        self._shards[partition].resign()
+        self.shards[partition].resign()
 
     def elect(self, partition: int) -> None:
         """Coordinates the groups of a partition that resigned, as its log has them."""
-        topic = self._broker.topics.get(OFFSETS_TOPIC)
-        if topic is not None and partition < len(self._shards) and self._shards[partition].has_resigned:
-            self._shards[partition] = self._start_shard(topic.partitions[partition])
+        if partition < len(self.shards) and self.shards[partition].has_resigned:
+            self._host.restart(partition)
 
-    def _start_shards(self, topic: Topic) -> None:
-        for log in topic.partitions:
-            self._shards.append(self._start_shard(log))
-
-    def _start_shard(self, log: PartitionLog) -> Shard:
+    def _new_shard(self, log: PartitionLog) -> Shard:
         codec = self._broker.config.offsets_topic_compression_codec
         do_share_work = self._broker.share_states.perform
         shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, do_share_work)
         shard.see_topics(self._topics.image)
         shard.coordinator.apply(SettingsChange(self._settings_by_group))
-        if log.log_end_offset == log.log_start_offset:
-            shard.begin()
-            return shard
-        task = asyncio.get_running_loop().create_task(shard.load())
-        self._loading.add(task)
-        task.add_done_callback(self._loading.discard)
         return shard
 
     def take_settings(self) -> None:
@@ -214,7 +197,7 @@ class GroupRuntime:
         self.settings = coordinator_settings(self._broker.config)
         configs = self._broker.group_configs
         self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
-        for shard in self._shards:
+        for shard in self.shards:
             shard.coordinator.apply(SettingsChange(self._settings_by_group, self.settings))
 
     def _see_group_config(self, group_id: str) -> None:
@@ -222,13 +205,8 @@ class GroupRuntime:
         config = self._broker.group_configs.of(group_id)
         own = {group_id: group_settings(self.settings, config)} if config.overrides else {}
         self._settings_by_group = {**others, **own}
-        for shard in self._shards:
+        for shard in self.shards:
             shard.coordinator.apply(SettingsChange(self._settings_by_group))
-
-    def _unload(self) -> None:
-        shards, self._shards = self._shards, []
-        for shard in shards:
-            shard.unload()
 
 
 def coordinator_settings(config: Config) -> Settings:

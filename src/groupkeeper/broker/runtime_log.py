@@ -22,7 +22,7 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
+from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record
 from groupkeeper.protocol.record_batch import Record as LogRecord
 from groupkeeper.protocol.record_batch import read_end_transaction, write_batch
 
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.coordinator.coordinator import Coordinator
-    from groupkeeper.coordinator.result import ProducerEpoch, Record, Result
+    from groupkeeper.coordinator.result import ProducerEpoch
     from groupkeeper.protocol.record_batch import BatchHeader
+
+    Pair = tuple[bytes, bytes | None]
+    """Key and value."""
 
 _log = getLogger("groupkeeper.broker")
 
@@ -59,65 +62,52 @@ def map_log_error(error: KafkaError) -> KafkaError:
     return error if mapped is None else mapped()
 
 
-def batches_of(result: Result) -> Iterator[Sequence[Record]]:
-    """A result's records as they may be appended: all together, or in parts where they stand for themselves."""
-    size = len(result.records) if result.is_atomic else _RECORDS_PER_BATCH
-    for start in range(0, len(result.records), size or 1):
-        yield result.records[start : start + size]
+def append_batches(
+    log: PartitionLog,
+    records: Sequence[Pair],
+    now_ms: int,
+    *,
+    compression: str = "none",
+    transaction: ProducerEpoch | None = None,
+    is_atomic: bool = True,
+) -> Iterator[tuple[int, int]]:
+    """Appends records, keys and values, as one batch, of a producer's transaction if one is given; those that need not
+    be in one in as many as it takes. Yields after each batch the number of its records and the first one's offset.
 
-
-def append_records(
-    log: PartitionLog, records: Sequence[Record], now_ms: int, codec: int = 0, transaction: ProducerEpoch | None = None
-) -> int:
-    """Appends records as one batch, of a producer's transaction if one is given, and returns the first one's offset.
-
-    Raises the log's `KafkaError`, or `RecordListTooLarge`; then nothing was appended.
+    Raises the log's `KafkaError`, or `RecordListTooLarge`; then no more was appended than what was yielded.
     """
-    producer_id, producer_epoch = transaction or (-1, -1)
-    batch = write_batch(
-        [LogRecord(*encode_record(record), (), now_ms) for record in records],
-        base_offset=log.log_end_offset,
-        partition_leader_epoch=LEADER_EPOCH,
-        compression=CODECS[codec],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=transaction is not None,
-    )
-    if len(batch) > log.config.max_message_bytes:
-        raise RecordListTooLarge
-    return log.append(batch, now_ms)
-
-
-def load_records(log: PartitionLog, coordinator: Coordinator) -> Iterator[int]:
-    """Replays the log into a coordinator; yields the number of records after each batch, so that others get a turn.
-
-    Raises `MalformedMessage` for a record that can't be understood, `KafkaError` when the log can't be read.
-    """
-    end_offset = log.log_end_offset
-    for header, records in log.records(log.log_start_offset):
-        if header.base_offset >= end_offset:
+    if is_atomic or len(records) <= _RECORDS_PER_BATCH:
+        producer_id, producer_epoch = transaction or (-1, -1)
+        batch = write_batch(
+            [LogRecord(*pair, (), now_ms) for pair in records],
+            base_offset=log.log_end_offset,
+            partition_leader_epoch=LEADER_EPOCH,
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=transaction is not None,
+        )
+        if len(batch) <= log.config.max_message_bytes:
+            yield len(records), log.append(batch, now_ms)
             return
-        if header.is_control:
-            _replay_marker(header, records, coordinator)
-        else:
-            _replay_batch(log, header, records, coordinator)
-        yield len(records)
+        if is_atomic or len(records) == 1:
+            raise RecordListTooLarge
+    middle = len(records) // 2
+    for part in (records[:middle], records[middle:]):
+        yield from append_batches(
+            log, part, now_ms, compression=compression, transaction=transaction, is_atomic=is_atomic
+        )
 
 
-def _replay_batch(
-    log: PartitionLog, header: BatchHeader, records: Sequence[LogRecord], coordinator: Coordinator
-) -> None:
-    producer_id = header.producer_id if header.is_transactional else -1
-    for record in records:
-        decoded = decode_record(record.key or b"", record.value)
-        if isinstance(decoded, UnknownRecord):
-            _log.warning("%r: skipping a record of unknown type %d at offset %d", log, decoded.key_type, record.offset)
-        else:
-            coordinator.replay(decoded, record.offset, producer_id)
-
-
-def _replay_marker(header: BatchHeader, records: Sequence[LogRecord], coordinator: Coordinator) -> None:
-    for record in records:
+def replay_record(log: PartitionLog, header: BatchHeader, record: LogRecord, coordinator: Coordinator) -> None:
+    """Replays one record of a batch of the log. Raises `MalformedMessage` when it can't be understood."""
+    if header.is_control:
         marker = read_end_transaction(record)
         if marker is not None:
             coordinator.replay_end_transaction(header.producer_id, is_commit=marker.is_commit)
+        return
+    decoded = decode_record(record.key or b"", record.value)
+    if isinstance(decoded, UnknownRecord):
+        _log.warning("%r: skipping a record of unknown type %d at offset %d", log, decoded.key_type, record.offset)
+    else:
+        coordinator.replay(decoded, record.offset, header.producer_id if header.is_transactional else -1)

@@ -6,19 +6,20 @@ import asyncio
 from logging import getLogger
 from time import perf_counter_ns
 
-from groupkeeper.broker.runtime_log import append_records, batches_of, load_records, map_log_error
+from groupkeeper.broker.runtime_log import CODECS, replay_record
 from groupkeeper.broker.runtime_timers import TimerTable
 from groupkeeper.broker.runtime_topics import match_topics
+from groupkeeper.broker.shard_host import HostedShard
 from groupkeeper.coordinator.classic_group import ClassicGroup
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.result import PARKED, Call, RegexLookup, Released
+from groupkeeper.coordinator.result import PARKED, Call, RegexLookup, Released, Result
 from groupkeeper.coordinator.share_group import ShareGroup
 from groupkeeper.coordinator.streams_group import StreamsGroup
 from groupkeeper.coordinator.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.topics_image import TopicsChange
-from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
+from groupkeeper.protocol.offsets_topic import encode_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,20 +28,22 @@ if TYPE_CHECKING:
     from groupkeeper.broker.meters import GroupMeters
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.transaction_marker import Marker
-    from groupkeeper.coordinator.result import Result
+    from groupkeeper.coordinator.result import ProducerEpoch, Record
     from groupkeeper.coordinator.settings import Settings
     from groupkeeper.coordinator.share_work import ShareErrors, ShareWork
     from groupkeeper.coordinator.streams_topology import MissingTopic
     from groupkeeper.coordinator.timers import TimerKey
     from groupkeeper.coordinator.topics_image import TopicsImage
     from groupkeeper.protocol.primitives import Message
+    from groupkeeper.protocol.record_batch import BatchHeader
+    from groupkeeper.protocol.record_batch import Record as LogRecord
 
 _log = getLogger("groupkeeper.broker")
 
-_RECORDS_PER_TURN = 200
+_GOLDEN_RATIO = 0.618034
 
 
-class Shard:
+class Shard(HostedShard["Record"]):
     """The coordinator of one partition of `__consumer_offsets`, driven as `groupkeeper.coordinator.result` says.
 
     Everything between reading the state and having changed it is one plain call, so operations never mix; appends
@@ -48,10 +51,9 @@ class Shard:
 
     Attributes:
         coordinator: the state machine.
-        is_loading: whether the log is still being replayed.
-        failure: None, or why the partition couldn't be loaded; it answers NOT_COORDINATOR then.
-        has_resigned: whether it was told to, and nobody coordinates the partition until another one does.
     """
+
+    RECORDS_PER_TURN = 200
 
     def __init__(
         self,
@@ -63,12 +65,8 @@ class Shard:
         do_share_work: Callable[[ShareWork], Awaitable[ShareErrors]] | None = None,
     ) -> None:
         """`do_share_work` brings work to the share coordinator, and tells what of it failed; None without one."""
+        super().__init__(log, CODECS[codec])
         self.coordinator = Coordinator(settings)
-        self.is_loading = True
-        self.failure: str | None = None
-        self.has_resigned = False
-        self._log = log
-        self._codec = codec
         self._now_ms = now_ms
         self._meters = meters
         self._do_share_work = do_share_work
@@ -77,46 +75,34 @@ class Shard:
         self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
         self._parked: dict[int, asyncio.Future[Message]] = {}
         self._last_call_id = 0
-        self._removed_while_loading: list[Mapping[str, bytes]] = []
 
     @property
     def parked_count(self) -> int:
         """Calls that wait for an answer."""
         return len(self._parked)
 
+    def _replay(self, header: BatchHeader, record: LogRecord) -> None:
+        replay_record(self.log, header, record, self.coordinator)
+
+    def _encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        return encode_record(record)
+
+    def _apply(self, record: Record, offset: int, transaction: ProducerEpoch | None) -> None:
+        self.coordinator.replay(record, offset, -1 if transaction is None else transaction.producer_id)
+
+    def _appended(self, since_ns: int) -> None:
+        self._meters.flushed(since_ns)
+
     async def load(self) -> None:
-        """Replays the log, then starts the timers."""
         began_ns = perf_counter_ns()
-        try:
-            since_turn = 0
-            for count in load_records(self._log, self.coordinator):
-                since_turn += count
-                if since_turn >= _RECORDS_PER_TURN:
-                    since_turn = 0
-                    await asyncio.sleep(0)
-        except (MalformedMessage, KafkaError, OSError) as error:
-            self.failure = str(error)
-            _log.error("%r: cannot load its groups: %s", self._log, error)
+        await super().load()
         if self.failure is None:
             self._meters.loaded(began_ns)
-            self.begin()
 
-    def begin(self) -> None:
-        """Serves from now on; what the log holds is replayed."""
-        self.is_loading = False
+    def _resume(self) -> None:
         now_ms = self._now_ms()
-        for result in self.coordinator.resume(now_ms):
+        for result in self.coordinator.resume(now_ms, first_pass=_first_pass(self.log.index)):
             self._settle(result, None, now_ms)
-        removed, self._removed_while_loading = self._removed_while_loading, []
-        for topic_ids in removed:
-            self.remove_topics(topic_ids)
-
-    def require_active(self) -> None:
-        """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
-        if self.failure is not None:
-            raise NotCoordinator
-        if self.is_loading:
-            raise CoordinatorLoadInProgress
 
     def see_topics(self, image: TopicsImage) -> None:
         """Takes over the topics of the cluster as they are now."""
@@ -144,13 +130,14 @@ class Shard:
         began_ns = perf_counter_ns()
         now_ms = self._now_ms()
         result = self.coordinator.handle(call, now_ms)
-        response = self._settle(result, call, now_ms)
+        result = self._settle(result, call, now_ms)
         self._meters.worked(began_ns)
         for lookup in result.lookups:
             if isinstance(lookup, RegexLookup):
                 asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
-        if response is not None:
-            return response
+        if result.response is not PARKED:
+            assert result.response is not None
+            return result.response
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._parked[call.call_id] = answer
         try:
@@ -177,35 +164,28 @@ class Shard:
         if self.failure is None:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
 
-    def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Topics were deleted, by name with their id: drops their offsets, after a load that is under way."""
-        if self.failure is not None:
-            return
-        if self.is_loading:
-            self._removed_while_loading.append(topic_ids)
-        else:
-            self._settle(self.coordinator.remove_topics(topic_ids), None, self._now_ms())
+    def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        result = self.coordinator.remove_topics(topic_ids)
+        self.write(result.records, self._now_ms(), is_atomic=result.is_atomic)
 
     def end_transaction(self, marker: Marker, now_ms: int) -> None:
         """Appends and replays a transaction marker. Raises `KafkaError`; then nothing has happened."""
         self.require_active()
-        self._log.append(marker.batch(now_ms), now_ms)
-        self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)
+        self.log.append(marker.batch(now_ms), now_ms)
+        with self.fail_stop:
+            self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)
+        if self.failure is not None:
+            raise UnknownServerError
 
     def unload(self) -> None:
         """Stops: timers end, parked calls are answered NOT_COORDINATOR."""
-        self.failure = "unloaded"
+        super().unload()
         self._timers.clear()
         self._release(self.coordinator.unload().released)
         for task, work in self._share_work.items():
             task.cancel()
             if work.call is not None:
                 self._release((Released(work.call.call_id, refuse(work.call.request, NotCoordinator())),))
-
-    def resign(self) -> None:
-        """Stops as when another broker becomes the coordinator."""
-        self.unload()
-        self.has_resigned = True
 
     def members_of(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
         """Instance and client id by member id; None when there is no such group. Raises `KafkaError`."""
@@ -235,41 +215,45 @@ class Shard:
         self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
         self._meters.worked(began_ns)
 
-    def _settle(
-        self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None, now_ms: int
-    ) -> Message | None:
-        """Makes a result happen; returns the answer for its caller, None when it is parked or nobody asked."""
-        try:
-            for batch in batches_of(result):
-                began_ns = perf_counter_ns()
-                first_offset = append_records(self._log, batch, now_ms, self._codec, result.transaction)
-                self._meters.flushed(began_ns)
-                producer_id = -1 if result.transaction is None else result.transaction.producer_id
-                for offset, record in enumerate(batch, first_offset):
-                    self.coordinator.replay(record, offset, producer_id)
-        except KafkaError as error:
-            _log.warning("%r: cannot append: %s", self._log, error)
-            result = self.coordinator.append_failed(cause, map_log_error(error), now_ms)
-            assert not result.records
-        for change in result.soft:
-            self.coordinator.apply(change)
-        for timer in result.timers:
-            if isinstance(timer, Arm):
-                self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
-            else:
-                self._timers.disarm(timer.timer)
-        if result.marks:
-            now_ns = perf_counter_ns()
-            for meter, count in result.marks:
-                self._meters.marks[meter].record(count, now_ns)
-        for lookup in result.lookups:
-            if not isinstance(lookup, RegexLookup):
-                self._begin_share_work(lookup)
-        self._release(result.released)
-        return None if result.response is PARKED else result.response
+    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None, now_ms: int) -> Result:
+        """Makes a result happen; returns what did, which is another one when its records can't be appended."""
+        with self.fail_stop:
+            if result.records:
+                try:
+                    self.write(result.records, now_ms, transaction=result.transaction, is_atomic=result.is_atomic)
+                except KafkaError as error:
+                    if self.failure is not None:
+                        raise
+                    _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
+                    result = self.coordinator.append_failed(cause, error, now_ms)
+                    assert not result.records
+            for change in result.soft:
+                self.coordinator.apply(change)
+            for timer in result.timers:
+                if isinstance(timer, Arm):
+                    self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
+                else:
+                    self._timers.disarm(timer.timer)
+            if result.marks:
+                now_ns = perf_counter_ns()
+                for meter, count in result.marks:
+                    self._meters.marks[meter].record(count, now_ns)
+            for lookup in result.lookups:
+                if not isinstance(lookup, RegexLookup):
+                    self._begin_share_work(lookup)
+            self._release(result.released)
+            return result
+        return Result(refuse(cause.request, UnknownServerError()) if isinstance(cause, Call) else None)
 
     def _release(self, answers: Iterable[Released]) -> None:
         for released in answers:
             answer = self._parked.get(released.call_id)
             if answer is not None and not answer.done():
                 answer.set_result(released.response)
+
+
+def _first_pass(partition: int) -> float:
+    """What share of the interval goes by before the first expiration pass: another one for each partition, so that not
+    all of them work at the same time.
+    """
+    return 1 - partition * _GOLDEN_RATIO % 1 / 2

@@ -6,6 +6,7 @@ import asyncio
 
 from groupkeeper.broker.meters import ShareMeters
 from groupkeeper.broker.runtime_partitioning import partition_of_group
+from groupkeeper.broker.shard_host import ShardHost
 from groupkeeper.broker.topic_config import segment_size
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.uuids import uuid_text
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.share_state_shard import ShareStateShard
+    from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.broker.topics import Topic
     from groupkeeper.coordinator.share_state import SharePartitionKey, ShareState
     from groupkeeper.coordinator.share_state_coordinator import ShareStateResult, ShareStateWrite
@@ -39,8 +41,7 @@ class ShareStateRuntime:
     def __init__(self, broker: Broker) -> None:
         self.meters = ShareMeters()
         self._broker = broker
-        self._shards: list[ShareStateShard] = []
-        self._loading: set[asyncio.Task[None]] = set()
+        self._host = ShardHost(self._new_shard)
         self._sweeps: dict[str, asyncio.TimerHandle] = {}
         self._on_begun_anew: list[Callable[[SharePartitionKey], None]] = []
 
@@ -53,25 +54,21 @@ class ShareStateRuntime:
         topic = topics.get(SHARE_STATE_TOPIC)
         if topic is not None:
             self._start_shards(topic)
-        if self._loading:
-            await asyncio.wait(self._loading, timeout=_PATIENCE_AT_START_S)
+        await self._host.wait(_PATIENCE_AT_START_S)
 
     async def stop(self) -> None:
         """Stops every coordinator."""
-        for task in self._loading:
-            task.cancel()
-        if self._loading:
-            await asyncio.wait(self._loading)
-        self._unload()
+        self._cancel_sweeps()
+        await self._host.stop()
 
     @property
     def shards(self) -> Sequence[ShareStateShard]:
         """The coordinators by partition; empty before the topic exists."""
-        return self._shards
+        return self._host.shards
 
     def ensure_topic(self) -> bool:
         """Creates the topic of share state unless it is there; returns whether it was there."""
-        if self._shards:
+        if self.shards:
             return True
         config = self._broker.config
         self._broker.topics.create(
@@ -161,9 +158,9 @@ class ShareStateRuntime:
         return shard, 0 if topic is None else len(topic.partitions), self._broker.now_ms()
 
     def _shard_of(self, key: SharePartitionKey) -> ShareStateShard:
-        if not self._shards:
+        if not self.shards:
             raise NotCoordinator
-        return self._shards[partition_of_group(coordinator_key(key), len(self._shards))]
+        return self.shards[partition_of_group(coordinator_key(key), len(self.shards))]
 
     # ------------------------------------------------------------------ time passes
 
@@ -175,11 +172,11 @@ class ShareStateRuntime:
         self._sweep_in(name, interval_ms)
         if name == "prune":
             # Not `any`: it would stop at the first.
-            if sum([shard.prune() for shard in self._shards]):
+            if sum([shard.prune() for shard in self.shards]):
                 self._broker.topics.write_start_offsets()
             return
         now_ms = self._broker.now_ms()
-        for shard in self._shards:
+        for shard in self.shards:
             shard.snapshot_cold(now_ms)
 
     # ------------------------------------------------------------------ partitions come and go
@@ -189,7 +186,7 @@ class ShareStateRuntime:
             self._start_shards(topic)
 
     def _topic_changed(self, topic: Topic) -> None:
-        if topic.name == SHARE_STATE_TOPIC and len(topic.partitions) != len(self._shards):
+        if topic.name == SHARE_STATE_TOPIC and len(topic.partitions) != len(self.shards):
             # Share-partitions change their place with the number of partitions: everything is found anew.
             self._unload()
             self._start_shards(topic)
@@ -198,37 +195,36 @@ class ShareStateRuntime:
         if topic.name == SHARE_STATE_TOPIC:
             self._unload()
             return
-        now_ms = self._broker.now_ms()
-        for shard in self._shards:
-            shard.remove_topics((topic.topic_id,), now_ms)
+        for shard in self.shards:
+            shard.remove_topics({topic.name: topic.topic_id})
 
     def _start_shards(self, topic: Topic) -> None:
+        self._host.start(topic.partitions)
+        config = self._broker.config
+        self._sweep_in("prune", config.share_coordinator_state_topic_prune_interval_ms)
+        self._sweep_in("snapshot", config.share_coordinator_cold_partition_snapshot_interval_ms)
+
+    def _new_shard(self, log: PartitionLog) -> ShareStateShard:
         # Imported late: a broker without share groups starts without them.
         from groupkeeper.broker.share_state_shard import ShareStateShard
         from groupkeeper.coordinator.share_state_coordinator import ShareStateSettings
 
         config = self._broker.config
-        cold_ms = config.share_coordinator_cold_partition_snapshot_interval_ms
-        settings = ShareStateSettings(config.share_coordinator_snapshot_update_records_per_snapshot, cold_ms)
-        for log in topic.partitions:
-            shard = ShareStateShard(log, settings, config.share_coordinator_state_topic_compression_codec, self.meters)
-            self._shards.append(shard)
-            if log.log_end_offset == log.log_start_offset:
-                shard.begin()
-                continue
-            task = asyncio.get_running_loop().create_task(shard.load())
-            self._loading.add(task)
-            task.add_done_callback(self._loading.discard)
-        self._sweep_in("prune", config.share_coordinator_state_topic_prune_interval_ms)
-        self._sweep_in("snapshot", cold_ms)
+        settings = ShareStateSettings(
+            config.share_coordinator_snapshot_update_records_per_snapshot,
+            config.share_coordinator_cold_partition_snapshot_interval_ms,
+        )
+        codec = config.share_coordinator_state_topic_compression_codec
+        return ShareStateShard(log, settings, self._broker.now_ms, codec, self.meters)
 
     def _unload(self) -> None:
+        self._cancel_sweeps()
+        self._host.unload()
+
+    def _cancel_sweeps(self) -> None:
         for sweep in self._sweeps.values():
             sweep.cancel()
         self.meters.last_pruned.clear()
-        shards, self._shards = self._shards, []
-        for shard in shards:
-            shard.unload()
 
 
 def coordinator_key(key: SharePartitionKey) -> str:

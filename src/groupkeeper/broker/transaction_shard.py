@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from logging import getLogger
+from logging import DEBUG, WARNING, getLogger
 
-from groupkeeper.broker.runtime_log import map_log_error
+from groupkeeper.broker.shard_host import HostedShard
 from groupkeeper.broker.transaction_marker import Marker
 from groupkeeper.coordinator.transaction_coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transaction_result import TransactionCall
-from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import (
-    CoordinatorLoadInProgress,
     InvalidProducerEpoch,
     KafkaError,
-    NotCoordinator,
     TransactionCoordinatorFenced,
+    UnknownServerError,
 )
-from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.protocol.transaction_log import (
     FLEXIBLE_VERSION,
     PLAIN_VERSION,
@@ -27,13 +24,16 @@ from groupkeeper.protocol.transaction_log import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import Protocol
 
     from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.coordinator.result import ProducerEpoch
     from groupkeeper.coordinator.transaction import TopicPartition, Transaction
     from groupkeeper.coordinator.transaction_result import TransactionResult, TransactionSettings
     from groupkeeper.protocol.primitives import Message
+    from groupkeeper.protocol.record_batch import BatchHeader, Record
+    from groupkeeper.protocol.transaction_log import TransactionRecord
 
     class Surroundings(Protocol):
         """What a coordinator needs from the broker around it."""
@@ -48,12 +48,13 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-_RECORDS_PER_TURN = 500
 _RETRY_S = 0.1
+_LONGEST_RETRY_S = 10.0
+_QUIET_ATTEMPTS = 4
 _NO_SPARE = -1
 
 
-class TransactionShard:
+class TransactionShard(HostedShard["TransactionRecord"]):
     """The coordinator of one partition of `__transaction_state`, driven as its `transaction_result` says.
 
     Every operation is one plain call. Markers are written within the call that decides a transaction, so its answer
@@ -61,69 +62,37 @@ class TransactionShard:
 
     Attributes:
         coordinator: the state machine.
-        is_loading: whether the log is still being replayed.
-        failure: None, or why the partition couldn't be loaded; it answers NOT_COORDINATOR then.
-        has_resigned: whether it was told to, and nobody coordinates the partition until another one does.
     """
 
     def __init__(self, log: PartitionLog, settings: TransactionSettings, around: Surroundings) -> None:
+        super().__init__(log)
         self.coordinator = TransactionCoordinator(settings)
-        self.is_loading = True
-        self.failure: str | None = None
-        self.has_resigned = False
-        self._log = log
         self._around = around
         self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
         self._spare_producer_id = _NO_SPARE
         self._retries: dict[str, asyncio.TimerHandle] = {}
 
-    async def load(self) -> None:
-        """Replays the log, then completes what was decided."""
-        try:
-            since_turn = 0
-            for count in self._load():
-                since_turn += count
-                if since_turn >= _RECORDS_PER_TURN:
-                    since_turn = 0
-                    await asyncio.sleep(0)
-        except (MalformedMessage, KafkaError) as error:
-            self.failure = str(error)
-            _log.error("%r: cannot load its transactions: %s", self._log, error)
-        if self.failure is None:
-            self.begin()
+    def _replay(self, header: BatchHeader, record: Record) -> None:
+        decoded = decode_transaction(record.key or b"", record.value)
+        if decoded is not None:
+            self.coordinator.replay(decoded)
 
-    def _load(self) -> Iterator[int]:
-        for _, records in self._log.records(self._log.log_start_offset):
-            for record in records:
-                decoded = decode_transaction(record.key or b"", record.value)
-                if decoded is not None:
-                    self.coordinator.replay(decoded)
-            yield len(records)
+    def _encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+        return encode_transaction(record, self._value_version)
 
-    def begin(self) -> None:
-        """Serves from now on; what the log holds is replayed."""
-        self.is_loading = False
+    def _apply(self, record: TransactionRecord, offset: int, transaction: ProducerEpoch | None) -> None:
+        self.coordinator.replay(record)
+
+    def _resume(self) -> None:
         for result in self.coordinator.resume():
             self._settle(result)
 
-    def require_active(self) -> None:
-        """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
-        if self.failure is not None:
-            raise NotCoordinator
-        if self.is_loading:
-            raise CoordinatorLoadInProgress
-
     def unload(self) -> None:
         """Stops."""
-        self.failure = "unloaded"
+        super().unload()
         for retry in self._retries.values():
             retry.cancel()
         self._retries.clear()
-
-    def resign(self) -> None:
-        """Stops as when another broker becomes the coordinator."""
-        self.unload()
-        self.has_resigned = True
 
     # ------------------------------------------------------------------ operations
 
@@ -183,39 +152,56 @@ class TransactionShard:
             try:
                 self._settle(result)
             except KafkaError as error:
-                _log.warning("%r: cannot append: %s", self._log, error)
+                if self.failure is not None:
+                    return
+                _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
 
     def _settle(self, result: TransactionResult) -> None:
-        """Raises `KafkaError` when the records can't be appended; then nothing has happened."""
-        now_ms = self._around.now_ms()
+        """Raises `KafkaError` as `write` does."""
         if result.records:
-            encoded = [encode_transaction(record, self._value_version) for record in result.records]
-            try:
-                self._log.append(write_batch([Record(*pair, (), now_ms) for pair in encoded]), now_ms)
-            except KafkaError as error:
-                raise map_log_error(error) from error
-        for record in result.records:
-            self.coordinator.replay(record)
-        for change in result.soft:
-            self.coordinator.apply(change)
-        if result.ending is not None:
-            self._finish(result.ending, set(result.ending.partitions))
+            self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)
+        with self.fail_stop:
+            for change in result.soft:
+                self.coordinator.apply(change)
+            if result.ending is not None:
+                self._finish(result.ending, set(result.ending.partitions))
+        if self.failure is not None:
+            raise UnknownServerError
 
-    def _finish(self, ending: Transaction, untold: set[TopicPartition]) -> None:
+    def _finish(self, ending: Transaction, untold: set[TopicPartition], attempts: int = 1) -> None:
         """Writes the missing markers, then the record that the transaction is over; what fails is done again later."""
         self._retries.pop(ending.transactional_id, None)
         marker = Marker(
             ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
         )
-        try:
-            for partition in sorted(untold):
-                self._write_marker(partition, marker)
-                untold.remove(partition)
-            self._settle(self.coordinator.complete(ending.transactional_id, self._around.now_ms()))
-        except KafkaError as error:
-            _log.debug("%r: %s is not complete yet: %s", self._log, ending.transactional_id, error)
-            loop = asyncio.get_running_loop()
-            self._retries[ending.transactional_id] = loop.call_later(_RETRY_S, self._finish, ending, untold)
+        with self.fail_stop:
+            try:
+                for partition in sorted(untold):
+                    self._write_marker(partition, marker)
+                    untold.remove(partition)
+                self._settle(self.coordinator.complete(ending.transactional_id, self._around.now_ms()))
+            except KafkaError as error:
+                if self.failure is None:
+                    self._finish_later(ending, untold, attempts, error)
+                return
+            if attempts > _QUIET_ATTEMPTS:
+                _log.warning("%r: the transaction of %s is complete now", self.log, ending.transactional_id)
+
+    def _finish_later(self, ending: Transaction, untold: set[TopicPartition], attempts: int, error: KafkaError) -> None:
+        # The first attempts fail whenever a broker starts: groups are loaded after that.
+        level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING
+        missing = ", ".join(f"{topic}-{index}" for topic, index in sorted(untold)) or "its own record"
+        _log.log(
+            level,
+            "%r: the transaction of %s is not complete, its end is not yet written to %s: %s",
+            self.log,
+            ending.transactional_id,
+            missing,
+            error.__cause__ or error,
+        )
+        delay_s = min(_RETRY_S * 2 ** (attempts - 1), _LONGEST_RETRY_S)
+        loop = asyncio.get_running_loop()
+        self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
 
     def _write_marker(self, partition: TopicPartition, marker: Marker) -> None:
         try:

@@ -8,6 +8,7 @@ from logging import getLogger
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.runtime_partitioning import partition_of_group
+from groupkeeper.broker.shard_host import ShardHost
 from groupkeeper.broker.topic_config import segment_size
 from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, KafkaError, NotCoordinator
 
@@ -42,8 +43,7 @@ class TransactionRuntime:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.refused_by_absence: dict[int, int] = {}
-        self._shards: list[TransactionShard] = []
-        self._loading: set[asyncio.Task[None]] = set()
+        self._host = ShardHost(self._new_shard)
         self._sweeps: list[asyncio.TimerHandle] = []
 
     async def start(self) -> None:
@@ -54,9 +54,8 @@ class TransactionRuntime:
         topics.on_deleted(self._topic_deleted)
         topic = topics.get(TRANSACTIONS_TOPIC)
         if topic is not None:
-            self._start_shards(topic)
-        if self._loading:
-            await asyncio.wait(self._loading, timeout=_PATIENCE_AT_START_S)
+            self._host.start(topic.partitions)
+        await self._host.wait(_PATIENCE_AT_START_S)
         self._sweeps = [
             self._sweep_in(0, config.transaction_abort_timed_out_transaction_cleanup_interval_ms),
             self._sweep_in(1, config.transaction_remove_expired_transaction_cleanup_interval_ms),
@@ -66,20 +65,16 @@ class TransactionRuntime:
         """Stops every coordinator."""
         for sweep in self._sweeps:
             sweep.cancel()
-        for task in self._loading:
-            task.cancel()
-        if self._loading:
-            await asyncio.wait(self._loading)
-        self._unload()
+        await self._host.stop()
 
     @property
     def shards(self) -> Sequence[TransactionShard]:
         """The coordinators by partition; empty before the topic exists."""
-        return self._shards
+        return self._host.shards
 
     def ensure_topic(self) -> bool:
         """Creates the transactions topic unless it is there; returns whether it was there."""
-        if self._shards:
+        if self.shards:
             return True
         config = self._broker.config
         self._broker.topics.create(
@@ -97,16 +92,16 @@ class TransactionRuntime:
         """The coordinator of a transactional id. Raises `NotCoordinator`, `InvalidRequest` for an empty id."""
         if not transactional_id:
             raise InvalidRequest
-        shard = self._shards[partition := self.partition_of(transactional_id)]
+        shard = self.shards[partition := self.partition_of(transactional_id)]
         if shard.has_resigned:
             self.refused_by_absence[partition] += 1
         return shard
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of the transactions topic that an id belongs to. Raises `NotCoordinator`."""
-        if not self._shards:
+        if not self.shards:
             raise NotCoordinator
-        return partition_of_group(transactional_id, len(self._shards))
+        return partition_of_group(transactional_id, len(self.shards))
 
     def ask(self, transactional_id: str, request: Message, version: int) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""
@@ -164,39 +159,33 @@ class TransactionRuntime:
 
     def _sweep(self, which: int, interval_ms: int) -> None:
         self._sweeps[which] = self._sweep_in(which, interval_ms)
-        for shard in self._shards:
+        for shard in self.shards:
             shard.expire_ids() if which else shard.abort_timed_out()
 
     # ------------------------------------------------------------------ partitions come and go
 
     def _topic_created(self, topic: Topic) -> None:
         if topic.name == TRANSACTIONS_TOPIC:
-            self._start_shards(topic)
+            self._host.start(topic.partitions)
 
     def _topic_changed(self, topic: Topic) -> None:
-        if topic.name == TRANSACTIONS_TOPIC and len(topic.partitions) != len(self._shards):
-            self._unload()
-            self._start_shards(topic)
+        if topic.name == TRANSACTIONS_TOPIC and len(topic.partitions) != len(self.shards):
+            self._host.unload()
+            self._host.start(topic.partitions)
 
     def _topic_deleted(self, topic: Topic) -> None:
         if topic.name == TRANSACTIONS_TOPIC:
-            self._unload()
+            self._host.unload()
 
     def resign(self, partition: int) -> None:
         """Stops coordinating the transactional ids of a partition."""
         self.refused_by_absence[partition] = 0
-        self._shards[partition].resign()
+        self.shards[partition].resign()
 
     def elect(self, partition: int) -> None:
         """Coordinates a partition that resigned, as its log has it."""
-        topic = self._broker.topics.get(TRANSACTIONS_TOPIC)
-        if topic is not None and partition < len(self._shards) and self._shards[partition].has_resigned:
-            self._shards[partition] = self._start_shard(topic.partitions[partition], self._settings())
-
-    def _start_shards(self, topic: Topic) -> None:
-        settings = self._settings()
-        for log in topic.partitions:
-            self._shards.append(self._start_shard(log, settings))
+        if partition < len(self.shards) and self.shards[partition].has_resigned:
+            self._host.restart(partition)
 
     def _settings(self) -> TransactionSettings:
         from groupkeeper.coordinator.transaction_result import TransactionSettings
@@ -208,20 +197,8 @@ class TransactionRuntime:
             transaction_version=feature_level(config, FEATURE),
         )
 
-    def _start_shard(self, log: PartitionLog, settings: TransactionSettings) -> TransactionShard:
+    def _new_shard(self, log: PartitionLog) -> TransactionShard:
         # Imported late: a broker without transactions starts without them.
         from groupkeeper.broker.transaction_shard import TransactionShard
 
-        shard = TransactionShard(log, settings, self)
-        if log.log_end_offset == log.log_start_offset:
-            shard.begin()
-            return shard
-        task = asyncio.get_running_loop().create_task(shard.load())
-        self._loading.add(task)
-        task.add_done_callback(self._loading.discard)
-        return shard
-
-    def _unload(self) -> None:
-        shards, self._shards = self._shards, []
-        for shard in shards:
-            shard.unload()
+        return TransactionShard(log, self._settings(), self)

@@ -152,9 +152,11 @@ class Coordinator:
             case SyncPhase():
                 return classic_membership.sync_phase_expired(group, settings, now_ms)
 
-    def resume(self, now_ms: int) -> Iterator[Result]:
-        """What to do once the log is replayed: sessions and the expiration pass start afresh."""
-        yield Result(timers=(offset_expiry.next_pass(self._settings),))
+    def resume(self, now_ms: int, *, first_pass: float = 1) -> Iterator[Result]:
+        """What to do once the log is replayed: sessions and the expiration pass start afresh; the first one
+        after this share of the interval between them.
+        """
+        yield Result(timers=(offset_expiry.next_pass(self._settings, first_pass),))
         for group in list(self._state.groups.values()):
             if isinstance(group, ClassicGroup):
                 yield from classic_membership.resume_group(group, self.settings_of(group.group_id), now_ms)

@@ -47,9 +47,9 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
     )
 
 
-def next_pass(settings: Settings) -> Arm:
-    """The timer of the next pass."""
-    return Arm(OffsetExpiration(), settings.offsets_retention_check_interval_ms)
+def next_pass(settings: Settings, share: float = 1) -> Arm:
+    """The timer of the next pass, after a share of the interval."""
+    return Arm(OffsetExpiration(), int(settings.offsets_retention_check_interval_ms * share))
 
 
 def _expired_offsets(

@@ -46,10 +46,13 @@ class ShareStateSettings:
 
 
 class ShareStateResult(NamedTuple):
-    """The records that an operation appends, all or none, and the state that it found or made."""
+    """The records that an operation appends, and the state that it found or made. Without `is_atomic` the records stand
+    for themselves, and may be appended in several batches; otherwise it is all or none.
+    """
 
     records: tuple[ShareStateRecord, ...] = ()
     state: ShareState | None = None
+    is_atomic: bool = True
 
 
 class ShareStateWrite(NamedTuple):
@@ -149,7 +152,9 @@ class ShareStateCoordinator:
 
     def remove_topics(self, topic_ids: Collection[bytes]) -> ShareStateResult:
         """Forgets all share-partitions of topics that were deleted."""
-        return ShareStateResult(tuple(_tombstone(key) for key in self._states if key.topic_id in topic_ids))
+        return ShareStateResult(
+            tuple(_tombstone(key) for key in self._states if key.topic_id in topic_ids), is_atomic=False
+        )
 
     def snapshot_cold(self, now_ms: int) -> ShareStateResult:
         """Snapshots of share-partitions that had none for long, so that the log before them can go; none when that
@@ -163,7 +168,8 @@ class ShareStateCoordinator:
                 _snapshot(key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp=now_ms))
                 for key, state in self._states.items()
                 if state.write_timestamp <= latest_ms
-            )
+            ),
+            is_atomic=False,
         )
 
     def _known(self, key: SharePartitionKey, operation: str) -> ShareState:

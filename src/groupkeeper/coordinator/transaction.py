@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
+from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 from groupkeeper.protocol.transaction_log import TransactionEntry
 
@@ -162,8 +163,10 @@ class Transaction:
 
 
 def read_transaction(transactional_id: str, value: TransactionLogValue) -> Transaction | None:
-    """The transactional id as a record stores it; None when it is on its way out (Dead)."""
-    status = _BY_CODE[value.transaction_status]
+    """The transactional id as a record stores it; None when it is on its way out (Dead). Raises `MalformedMessage`."""
+    status = _BY_CODE.get(value.transaction_status)
+    if status is None:
+        raise MalformedMessage(f"transactional id {transactional_id} has the unknown status {value.transaction_status}")
     if status is TransactionStatus.DEAD:
         return None
     return Transaction(

@@ -134,7 +134,8 @@ class TransactionCoordinator:
                 TransactionTombstone(known.transactional_id)
                 for known in self._transactions.values()
                 if known.status in _FINISHED and known.updated_ms <= oldest_ms
-            )
+            ),
+            is_atomic=False,
         )
 
     def complete(self, transactional_id: str, now_ms: int) -> TransactionResult:

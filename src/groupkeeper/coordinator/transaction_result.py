@@ -3,8 +3,8 @@
 Whoever drives it does the same with every result, in this order, without running another operation of the same
 coordinator in between:
 
-1. append `records` to the log, all or none. If that fails, hand the error to `TransactionCoordinator.refuse` and answer
-   with what it gives; nothing has happened;
+1. append `records` to the log, all or none (but see `is_atomic`). If that fails, hand the error to
+   `TransactionCoordinator.refuse` and answer with what it gives; nothing has happened;
 2. `replay` each record, then `apply` each value of `soft`;
 3. write the markers of `ending`, if there is one, to its partitions, and hand its id to `complete`, whose result is
    treated alike. If a marker can't be written now, do this step again later; the answer leaves all the same, for the
@@ -59,6 +59,8 @@ class TransactionResult:
     response: Message | None = None
     """None when nobody asked."""
     records: tuple[TransactionRecord, ...] = ()
+    is_atomic: bool = True
+    """False when the records stand for themselves and may be appended in several batches."""
     soft: tuple[LastEpoch, ...] = ()
     ending: Transaction | None = None
     """A transaction whose outcome is decided and must be told to its partitions."""

@@ -256,8 +256,8 @@ async def test_topics_that_are_deleted_while_their_share_state_is_loaded(peer: P
     assert logs
     settings = ShareStateSettings()
     for log in logs:
-        first, again = (ShareStateShard(log, settings, 0, states.meters) for _ in range(2))
-        first.remove_topics((topic.topic_id,), peer.broker.now_ms())
+        first, again = (ShareStateShard(log, settings, peer.broker.now_ms, 0, states.meters) for _ in range(2))
+        first.remove_topics({"t": topic.topic_id})
         before = log.log_end_offset
         await first.load()
         assert log.log_end_offset > before

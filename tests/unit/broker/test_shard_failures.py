@@ -1,0 +1,378 @@
+"""What goes wrong in the shells of coordinators: logs that fail, records that can't be applied, full disks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from tests.unit.broker.peer import Peer
+
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.runtime_shard import _first_pass
+from groupkeeper.broker.shard_host import HostedShard
+from groupkeeper.broker.share_state import SHARE_STATE_TOPIC
+from groupkeeper.broker.topic_log import PartitionLog
+from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC
+from groupkeeper.coordinator.share_state import SharePartitionKey
+from groupkeeper.coordinator.transaction import TransactionStatus
+from groupkeeper.protocol.errors import (
+    NONE,
+    CoordinatorLoadInProgress,
+    NotCoordinator,
+    UnknownServerError,
+)
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
+from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
+from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol.messages.transaction_log_value import TransactionLogValue
+from groupkeeper.protocol.record_batch import Record, write_batch
+from groupkeeper.protocol.transaction_log import TransactionEntry, encode_transaction
+
+T0, T1 = ("t", 0), ("t", 1)
+PROPERTIES: dict[str, str | int] = {
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 1,
+}
+
+
+def new_broker(directory: Path, **properties: int) -> Broker:
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    return Broker(directory=directory, properties={**PROPERTIES, **given})
+
+
+@pytest_asyncio.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    async with new_broker(tmp_path) as one:
+        one.topics.create("t", 2, {})
+        one.groups.ensure_topic()
+        yield one
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + 20
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.002)
+
+
+def is_active(shard: HostedShard[Any]) -> bool:
+    return shard.failure is None and not shard.is_loading
+
+
+def fail_after(log: PartitionLog, name: str, error: Exception, *, times: int = 1) -> list[Exception]:
+    """Lets a method of a real log raise once its work is done, so many times; what was raised is in the list."""
+    raised: list[Exception] = []
+    real = getattr(PartitionLog, name)
+
+    def failing(self: PartitionLog, *given: Any, **named: Any) -> Any:
+        result = real(self, *given, **named)
+        if len(raised) < times:
+            raised.append(error)
+            raise error
+        return result
+
+    log.__class__ = type("FailingLog", (PartitionLog,), {"__slots__": (), name: failing})
+    return raised
+
+
+def log_of(broker: Broker, topic: str, index: int = 0) -> PartitionLog:
+    log = broker.topics.partition(topic, index)
+    assert log is not None
+    return log
+
+
+async def init(broker: Broker, transactional_id: str = "x") -> InitProducerIdResponse:
+    broker.transactions.ensure_topic()
+    return await Peer(broker).ask(InitProducerIdRequest(transactional_id, 60_000, -1, -1), 4, InitProducerIdResponse)
+
+
+async def end(broker: Broker, producer: InitProducerIdResponse, *, is_commit: bool = True) -> int:
+    request = EndTxnRequest("x", producer.producer_id, producer.producer_epoch, is_commit)
+    return (await Peer(broker).ask(request, 3, EndTxnResponse)).error_code
+
+
+def begin(broker: Broker, producer: InitProducerIdResponse, *partitions: tuple[str, int]) -> None:
+    shard = broker.transactions.shard_of("x")
+    shard.add_partitions("x", producer.producer_id, producer.producer_epoch, partitions)
+
+
+# --- between the append and the change of the state
+
+
+async def test_a_failure_after_the_append_of_a_commit(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    peer = Peer(broker)
+    await peer.commit({T0: 5})
+    failed = broker.groups.shard_of("g")
+    fail_after(broker.groups.log_of("g"), "append", ValueError("a mistake"))
+    assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
+    assert await peer.commit({T0: 7}) == {T0: NotCoordinator.code}
+    assert await peer.commit({T0: 7}, group_id="b") == {T0: NONE}, "other partitions go on"
+    await until(lambda: is_active(broker.groups.shard_of("g")))
+    assert broker.groups.shard_of("g") is not failed
+    assert await peer.fetch() == {T0: (6, NONE)}, "what the log holds"
+    assert await peer.commit({T0: 8}) == {T0: NONE}
+    assert "cannot go on with its coordinator, which will be loaded again: ValueError: a mistake" in caplog.text
+
+
+async def test_clients_are_told_while_it_is_loaded_again(broker: Broker) -> None:
+    peer = Peer(broker)
+    for offset in range(600):
+        await peer.commit({T0: offset})
+    failed = broker.groups.shard_of("g")
+    fail_after(broker.groups.log_of("g"), "append", ValueError("a mistake"))
+    codes = {(await peer.commit({T1: 1}))[T1]}
+    while NONE not in codes:
+        codes.add((await peer.commit({T1: 1}))[T1])
+        await asyncio.sleep(0)
+    expected = {UnknownServerError.code, NotCoordinator.code, CoordinatorLoadInProgress.code, NONE}
+    assert codes == expected
+    assert await peer.fetch() == {T0: (599, NONE), T1: (1, NONE)}
+    assert not failed.parked_count
+
+
+async def test_a_failure_after_the_append_of_a_transactions_end(broker: Broker) -> None:
+    producer = await init(broker)
+    begin(broker, producer, T0)
+    shard = broker.transactions.shard_of("x")
+    fail_after(shard.log, "append", ValueError("a mistake"))
+    assert await end(broker, producer) == UnknownServerError.code
+    await until(lambda: is_active(broker.transactions.shard_of("x")))
+    found = broker.transactions.shard_of("x").coordinator.transactions["x"]
+    assert found.status is TransactionStatus.COMPLETE_COMMIT, "the outcome was in the log, so it is carried out"
+
+
+async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None:
+    topic = broker.topics.get("t")
+    assert topic is not None
+    key = SharePartitionKey("g", topic.topic_id, 0)
+    await broker.share_states.ready(key)
+    (failed,) = broker.share_states.shards
+    fail_after(failed.log, "append", ValueError("a mistake"))
+    with pytest.raises(UnknownServerError):
+        broker.share_states.initialize(key, 1, 42)
+    await until(lambda: is_active(broker.share_states.shards[0]))
+    assert broker.share_states.shards[0] is not failed
+    assert broker.share_states.summary(key).start_offset == 42
+
+
+async def test_a_record_that_cannot_be_applied_is_named(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    shard = broker.groups.shard_of("g")
+    real, shard._apply = shard._apply, None  # type: ignore[method-assign, assignment]
+    assert await Peer(broker).commit({T0: 5}) == {T0: UnknownServerError.code}
+    assert real is not None
+    assert "at Entry(key=OffsetCommitKey(group='g', topic='t', partition=0)" in caplog.text
+    await until(lambda: is_active(broker.groups.shard_of("g")))
+    assert await Peer(broker).fetch() == {T0: (5, NONE)}
+
+
+async def test_a_failure_after_a_marker(broker: Broker) -> None:
+    producer = await init(broker)
+    begin(broker, producer, (OFFSETS_TOPIC, broker.groups.partition_of("g")))
+    shard = broker.groups.shard_of("g")
+    shard.coordinator.replay_end_transaction = None  # type: ignore[method-assign, assignment]
+    assert await end(broker, producer) == NONE
+    assert shard.failure is not None
+    transactions = broker.transactions.shard_of("x").coordinator.transactions
+    await until(lambda: transactions["x"].status is TransactionStatus.COMPLETE_COMMIT)
+    assert is_active(broker.groups.shard_of("g"))
+
+
+# --- loading
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyError(99)], ids=["disk", "mistake"])
+async def test_what_could_not_be_loaded_is_loaded_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    async with new_broker(tmp_path) as broker:
+        topic = broker.topics.create("t", 2, {})
+        broker.groups.ensure_topic()
+        await Peer(broker).commit({T0: 5})
+        await init(broker)
+        key = SharePartitionKey("g", topic.topic_id, 0)
+        await broker.share_states.ready(key)
+        broker.share_states.initialize(key, 1, 42)
+        for runtime, name in ((broker.groups, "g"), (broker.transactions, "x")):
+            log = runtime.shard_of(name).log
+            raised = fail_after(log, "records", error, times=2)
+            runtime.resign(runtime.partition_of(name))
+            runtime.elect(runtime.partition_of(name))
+            await until(lambda shards=runtime.shards: any(one.failure for one in shards))  # type: ignore[misc]
+            with pytest.raises(NotCoordinator):
+                runtime.shard_of(name).require_active()
+            await until(lambda shards=runtime.shards: all(map(is_active, shards)))  # type: ignore[misc]
+            assert len(raised) == 2
+        raised = fail_after(broker.share_states.shards[0].log, "records", error)
+        broker.share_states._host.restart(0)
+        await until(lambda: bool(raised) and is_active(broker.share_states.shards[0]))
+        assert await Peer(broker).fetch() == {T0: (5, NONE)}
+        assert "x" in broker.transactions.shard_of("x").coordinator.transactions
+        assert broker.share_states.summary(key).start_offset == 42
+    assert caplog.text.count("cannot load its coordinator, which will be loaded again") == 5
+
+
+async def test_a_transaction_of_unknown_status(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with new_broker(tmp_path) as broker:
+        await init(broker)
+        shard = broker.transactions.shard_of("x")
+        pair = encode_transaction(TransactionEntry("x", TransactionLogValue(transaction_status=9)), 1)
+        shard.log.append(write_batch([Record(*pair, (), 0)]), 0)
+        index = shard.log.index
+    async with new_broker(tmp_path) as broker:
+        await until(lambda: broker.transactions.shards[index].failure is not None)
+        assert (await init(broker)).error_code == NotCoordinator.code
+    assert "transactional id x has the unknown status 9, at Record(" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+async def test_it_is_loaded_again_ever_more_rarely(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    await Peer(broker).commit({T0: 5})
+    shard = broker.groups.shard_of("g")
+    times: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    def records(self: PartitionLog, offset: int = 0) -> Iterator[Any]:
+        times.append(loop.time())
+        raise OSError(5, "Input/output error")
+
+    shard.log.__class__ = type("FailingLog", (PartitionLog,), {"__slots__": (), "records": records})
+    broker.groups.resign(shard.log.index)
+    broker.groups.elect(shard.log.index)
+    await until(lambda: len(times) == 4)
+    first, second, third = (later - earlier for earlier, later in pairwise(times))
+    assert first >= 0.1
+    assert second >= 0.2
+    assert third >= 0.4
+
+
+# --- appends that fail
+
+
+async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker) -> None:  # GO-76
+    peer = Peer(broker)
+    await peer.commit({T0: 5})
+    log = broker.groups.log_of("g")
+    log.failure = "disk on fire"
+    broker.topics.delete("t")
+    log.failure = None
+    assert await peer.fetch() == {T0: (5, NONE)}
+    shard = broker.groups.shard_of("g")
+    await until(lambda: not shard.coordinator.state.offsets.of_group("g"))
+    assert await peer.fetch() == {}
+
+
+async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broker: Broker) -> None:  # GO-76
+    peer = Peer(broker)
+    await peer.commit({T0: 5})
+    fail_after(broker.groups.log_of("g"), "append", ValueError("a mistake"))
+    assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
+    broker.topics.delete("t")
+    await until(lambda: is_active(broker.groups.shard_of("g")))
+    assert await peer.fetch() == {}
+
+
+async def test_share_state_of_a_deleted_topic_goes_once_the_disk_works(broker: Broker) -> None:  # GS-20
+    topic = broker.topics.get("t")
+    assert topic is not None
+    key = SharePartitionKey("g", topic.topic_id, 0)
+    await broker.share_states.ready(key)
+    broker.share_states.initialize(key, 1, 42)
+    (shard,) = broker.share_states.shards
+    shard.log.failure = "disk on fire"
+    broker.topics.delete("t")
+    shard.log.failure = None
+    assert key in shard.coordinator.states
+    await until(lambda: key not in shard.coordinator.states)
+
+
+async def test_what_stands_for_itself_goes_in_as_many_batches_as_it_takes(tmp_path: Path) -> None:
+    small = {"max.message.bytes": "400"}
+    async with new_broker(tmp_path, transactional_id_expiration_ms=1) as broker:
+        for name, count in ((OFFSETS_TOPIC, 4), (TRANSACTIONS_TOPIC, 2), (SHARE_STATE_TOPIC, 1)):
+            broker.topics.create(name, count, small)
+        topic = broker.topics.create("t", 40, {})
+        peer = Peer(broker)
+        for index in range(40):
+            await peer.commit({("t", index): 5})
+            key = SharePartitionKey("g", topic.topic_id, index)
+            await broker.share_states.ready(key)
+            broker.share_states.initialize(key, 1, 42)
+            assert (await init(broker, f"transactional-{index}")).error_code == NONE
+        now_ms = broker.now_ms()
+        await until(lambda: broker.now_ms() > now_ms + 1)
+        for shard in broker.transactions.shards:
+            shard.expire_ids()
+            assert not shard.coordinator.transactions
+        broker.topics.delete("t")
+        assert await peer.fetch() == {}
+        assert not broker.share_states.shards[0].coordinator.states
+
+
+async def test_a_transaction_too_large_for_its_log(tmp_path: Path) -> None:
+    async with new_broker(tmp_path) as broker:
+        broker.topics.create(TRANSACTIONS_TOPIC, 1, {"max.message.bytes": "300"})
+        broker.topics.create("t", 200, {})
+        producer = await init(broker)
+        end_offset = log_of(broker, TRANSACTIONS_TOPIC).log_end_offset
+        with pytest.raises(UnknownServerError):
+            begin(broker, producer, *(("t", index) for index in range(200)))
+        assert log_of(broker, TRANSACTIONS_TOPIC).log_end_offset == end_offset
+        begin(broker, producer, T0)
+        assert await end(broker, producer) == NONE
+
+
+async def test_a_marker_that_cannot_be_written_is_told_of(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    producer = await init(broker)
+    begin(broker, producer, T0, T1)
+    log = log_of(broker, "t", 1)
+    log.failure = "disk on fire"
+    assert await end(broker, producer) == NONE
+    told = "the transaction of x is not complete, its end is not yet written to t-1: disk on fire"
+    await until(lambda: told in caplog.text)
+    log.failure = None
+    transactions = broker.transactions.shard_of("x").coordinator.transactions
+    await until(lambda: transactions["x"].status is TransactionStatus.COMPLETE_COMMIT)
+    assert "the transaction of x is complete now" in caplog.text
+    assert caplog.text.count(told) < 3
+
+
+async def test_what_was_not_appended_looks_nothing_up(broker: Broker) -> None:
+    shard = broker.groups.shard_of("g")
+    looked_at: list[str] = []
+    request = ConsumerGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=60_000, subscribed_topic_regex="t.*")
+    request.topic_partitions = []
+
+    async def beat() -> int:
+        answer = await shard.ask(request, 1, may_describe=lambda topic: not looked_at.append(topic))
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        return answer.error_code
+
+    shard.log.failure = "disk on fire"
+    assert await beat() == NotCoordinator.code
+    shard.log.failure = None
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert looked_at == []
+    assert await beat() == NONE
+    await until(lambda: "t" in looked_at)
+
+
+def test_first_expiration_passes_are_spread() -> None:
+    shares = [_first_pass(index) for index in range(50)]
+    assert shares[0] == 1
+    assert all(0.5 < share <= 1 for share in shares)
+    ordered = sorted(shares)
+    assert min(later - earlier for earlier, later in pairwise(ordered)) > 0.005
