@@ -191,3 +191,21 @@ async def test_the_first_answer_tells_the_order_of_the_next(wire: "Wire") -> Non
     for partition in (0, 1):
         await wire.produce("t", BATCH, partition=partition)
     assert list(told(await ask(wire, session, 1, []))) == [0, 1, 7]
+
+
+async def test_a_topic_that_goes_is_told_by_the_name_it_had(broker: Broker, connect: Connect) -> None:
+    """Its id is unknown only to who names it after it has gone. All of it seen on Apache Kafka 4.3.1."""
+    wire, waiting = await connect(broker), await connect(broker)
+    topic_id = await wire.create("t")
+    by_id = [FetchTopic(topic_id=topic_id, partitions=wanted(p0=0)[0].partitions)]
+    session = (await ask(wire, 0, 0, by_id, version=13)).session_id
+    parked = asyncio.ensure_future(ask(waiting, session, 1, [], max_wait_ms=20_000, version=13))
+    broker.topics.delete("t")
+    codes = []
+    codes.append(told(await parked)[0][0])
+    codes.append(told(await ask(wire, session, 2, [], version=13))[0][0])
+    codes.append(told(await ask(wire, 0, -1, by_id, version=13))[0][0])
+    await wire.create("t")
+    codes.append(told(await ask(wire, session, 3, [], version=13))[0][0])
+    gone, unknown, another = errors.UnknownTopicOrPartition, errors.UnknownTopicId, errors.InconsistentTopicId
+    assert codes == [gone.code, gone.code, unknown.code, another.code]

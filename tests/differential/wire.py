@@ -53,14 +53,14 @@ class Pool:
     """Connections to one broker; a parked call keeps its own."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self.bootstrap_servers = bootstrap_servers
         self._idle: list[Connection] = []
         self._all: list[Connection] = []
 
     def take(self) -> Connection:
         if self._idle:
             return self._idle.pop()
-        connection = Connection(self._bootstrap_servers)
+        connection = Connection(self.bootstrap_servers)
         self._all.append(connection)
         return connection
 

@@ -78,6 +78,7 @@ class FetchSession:
         session_id: positive.
         epoch: what the next request must carry.
         by_id: whether topics are named by id, which never changes.
+        names: of the topics whose ids are known, kept when the topics are gone.
         created_ms, used_ms: for eviction.
     """
 
@@ -85,6 +86,7 @@ class FetchSession:
         self.session_id = session_id
         self.epoch = 1
         self.by_id = by_id
+        self.names: dict[bytes, str] = {}
         self.created_ms = now_ms
         self.used_ms = now_ms
         self._partitions: dict[PartitionKey, _Cached] = {}
@@ -101,6 +103,7 @@ class FetchSession:
             else:
                 cached.wanted = part
         for forgotten in request.forgotten_topics_data:
+            self.names.pop(forgotten.topic_id, None)
             for index in forgotten.partitions:
                 self._partitions.pop(PartitionKey(forgotten.topic, forgotten.topic_id, index), None)
 
@@ -132,6 +135,7 @@ class FetchContext:
 
     Attributes:
         wanted: what is to be read.
+        names: of the topics that are named by id, as far as they are known; a session keeps them.
     """
 
     def __init__(
@@ -144,6 +148,7 @@ class FetchContext:
         opens: bool = False,
     ) -> None:
         self.wanted = _wanted(request) if session is None else session.wanted()
+        self.names: dict[bytes, str] = {} if session is None else session.names
         self._sessions = sessions
         self._session = session
         self._by_id = by_id
@@ -160,6 +165,7 @@ class FetchContext:
         if session is None:
             return 0, NO_SESSION, answers
         session.begin(self.wanted, answers)
+        session.names = self.names
         return 0, session.session_id, answers
 
 

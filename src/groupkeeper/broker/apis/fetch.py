@@ -10,6 +10,7 @@ from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.topic_log import LEADER_EPOCH, Waiter
 from groupkeeper.protocol.errors import (
+    InconsistentTopicId,
     KafkaError,
     OffsetOutOfRange,
     TopicAuthorizationFailed,
@@ -28,11 +29,11 @@ from groupkeeper.protocol.record_batch import iter_headers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
-    from groupkeeper.broker.fetch_sessions import Answers, PartitionKey
+    from groupkeeper.broker.fetch_sessions import Answers, FetchContext, PartitionKey
     from groupkeeper.broker.topic_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -48,22 +49,25 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, FetchRequest)
     context = broker.fetch_sessions.context(request, call.received_ms, by_id=call.api_version >= _TOPIC_IDS_SINCE)
-    answers = await _read(broker, call, context.wanted)
+    for key in context.wanted if call.api_version >= _TOPIC_IDS_SINCE else ():
+        if key.topic_id not in context.names and (topic := broker.topics.by_id(key.topic_id)) is not None:
+            context.names[key.topic_id] = topic.name
+    answers = await _read(broker, call, context)
     error, session_id, news = context.answer(answers, call.received_ms)
     return FetchResponse(error_code=error, session_id=session_id, responses=_by_topic(news))
 
 
-async def _read(broker: Broker, call: Call, wanted: Mapping[PartitionKey, FetchPartition]) -> Answers:
+async def _read(broker: Broker, call: Call, context: FetchContext) -> Answers:
     request = call.message
     assert isinstance(request, FetchRequest)
     deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
-    reading = _Reading(broker, call, wanted)
+    reading = _Reading(broker, call, context)
     if reading.is_due or request.max_wait_ms <= 0:
         return reading.answers
     while (missing := reading.missing_bytes()) > 0:
         if not await _wait(reading.logs, missing, deadline):
             break
-    return _Reading(broker, call, wanted).answers
+    return _Reading(broker, call, context, reading.refused).answers
 
 
 def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
@@ -116,11 +120,14 @@ class _Reading:
 
     Attributes:
         answers: what is said of each partition. Those that may not be read, or do not exist, come last.
+        refused: these; those that go while the request waits stay where they are.
         logs: partitions to wait for.
         is_due: whether the answer need not wait: enough bytes, an error of a log, or nothing to wait for.
     """
 
-    def __init__(self, broker: Broker, call: Call, wanted: Mapping[PartitionKey, FetchPartition]) -> None:
+    def __init__(
+        self, broker: Broker, call: Call, context: FetchContext, refused_before: Collection[PartitionKey] | None = None
+    ) -> None:
         request = call.message
         assert isinstance(request, FetchRequest)
         self.answers: Answers = {}
@@ -132,16 +139,20 @@ class _Reading:
         self._committed = request.isolation_level == _READ_COMMITTED
         self._read_logs: list[tuple[PartitionLog, FetchPartition]] = []
         self._has_error = False
+        self._names = context.names
         refused = []
-        for key, part in wanted.items():
+        for key, part in context.wanted.items():
             try:
                 log = self._log(key)
             except KafkaError as error:
-                refused.append((not isinstance(error, UnknownTopicId), key, error))
+                self.answers[key] = _refused(key.partition, error, [])
+                if not isinstance(error, InconsistentTopicId) and (refused_before is None or key in refused_before):
+                    refused.append((not isinstance(error, UnknownTopicId), key))
                 continue
             self.answers[key] = self._read(log, part)
-        for _, key, why in sorted(refused, key=itemgetter(0)):
-            self.answers[key] = _refused(key.partition, why, [])
+        self.refused = [key for _, key in sorted(refused, key=itemgetter(0))]
+        for key in self.refused:
+            self.answers[key] = self.answers.pop(key)
         self.is_due = self._has_error or not self._read_logs or self._size >= self._min_bytes
 
     @property
@@ -165,10 +176,13 @@ class _Reading:
         by_id = self._call.api_version >= _TOPIC_IDS_SINCE
         topics = self._broker.topics
         topic = topics.by_id(key.topic_id) if by_id else topics.get(key.topic)
-        if topic is None and by_id:
+        name = topic.name if topic is not None else self._names.get(key.topic_id) if by_id else key.topic
+        if name is None:
             raise UnknownTopicId  # It has no name to ask about
-        if not may_topic(self._broker, self._call, Operation.READ, key.topic if topic is None else topic.name):
+        if not may_topic(self._broker, self._call, Operation.READ, name):
             raise TopicAuthorizationFailed
+        if topic is None and topics.get(name) is not None:
+            raise InconsistentTopicId
         log = None if topic is None else topic.partition(key.partition)
         if log is None:
             raise UnknownTopicOrPartition

@@ -1,0 +1,136 @@
+"""The same fetches of topics that are deleted meanwhile, on Apache Kafka 4.3.1 and on our broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.wire import Connection, Pool
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+SETTLED_S = 10.0
+WAIT_MS = 8000
+NO_SESSION, NEW_SESSION = -1, 0
+TOPIC_IDS_SINCE = 13
+NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION = 0, 3
+
+Told = tuple[int, list[tuple[str, int, int]]]
+"""The error, and of each partition the topic's name (or whose id it is), its index and error."""
+
+
+class Topic(NamedTuple):
+    name: str
+    topic_id: bytes
+
+
+class Side:
+    """One of the brokers."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.pool = Pool(bootstrap_servers)
+        self._names: dict[bytes, str] = {}
+
+    def create(self, name: str) -> Topic:
+        answer: Any = self.pool.ask(CreateTopicsRequest([CreatableTopic(name, 1, 1)]), 7)
+        assert answer.topics[0].error_code == NO_ERROR
+        topic = Topic(name, answer.topics[0].topic_id)
+        self._names[topic.topic_id] = f"{name}-{len(self._names)}"
+        self.until_told(topic, NO_ERROR)
+        return topic
+
+    def delete(self, topic: Topic) -> None:
+        self.pool.ask(DeleteTopicsRequest([DeleteTopicState(topic.name)], timeout_ms=10_000), 6)
+
+    def until_told(self, topic: Topic, error: int) -> None:
+        deadline = time.monotonic() + SETTLED_S
+        while self.told(self.pool.ask(self.wanting(12, topic), 12))[1][0][2] != error:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def wanting(
+        self, version: int, *topics: Topic, wait_ms: int = 0, session: int = 0, epoch: int = -1
+    ) -> FetchRequest:
+        return FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            session_id=session,
+            session_epoch=epoch,
+            topics=[
+                FetchTopic(
+                    "" if version >= TOPIC_IDS_SINCE else topic.name,
+                    topic.topic_id if version >= TOPIC_IDS_SINCE else bytes(16),
+                    [FetchPartition(0, partition_max_bytes=1 << 20)],
+                )
+                for topic in topics
+            ],
+        )
+
+    def told(self, answer: Any) -> Told:
+        parts = [
+            (topic.topic or self._names.get(topic.topic_id, "?"), part.partition_index, part.error_code)
+            for topic in answer.responses
+            for part in topic.partitions
+        ]
+        return answer.error_code, parts
+
+    def story(self, version: int, name: str) -> list[Told]:
+        """What a client is told of a topic that goes: as it waits, in its session, when it asks again and when there is
+        another one of that name.
+        """
+        said = []
+        gone, stays = self.create(name), self.create(f"{name}-stays")
+        session = self.pool.ask(self.wanting(version, gone, stays, epoch=NEW_SESSION), version)
+        said.append(self.told(session))
+        waiting, in_session = (Connection(self.pool.bootstrap_servers) for _ in range(2))
+        waiting.send(self.wanting(version, gone, stays, wait_ms=WAIT_MS), version)
+        number: int = session.session_id  # type: ignore[attr-defined]
+        in_session.send(self.wanting(version, wait_ms=WAIT_MS, session=number, epoch=1), version)
+        assert waiting.receive(0.3) is None
+        self.delete(gone)
+        for one in (waiting, in_session):
+            said.append(self.told(one.receive(WAIT_MS / 1000 + 5)))
+        self.until_told(gone, UNKNOWN_TOPIC_OR_PARTITION)
+        said.append(self.told(self.pool.ask(self.wanting(version, session=number, epoch=2), version)))
+        said.append(self.told(self.pool.ask(self.wanting(version, gone, stays), version)))
+        self.create(name)
+        said.append(self.told(self.pool.ask(self.wanting(version, session=number, epoch=3), version)))
+        said.append(self.told(self.pool.ask(self.wanting(version, gone, stays), version)))
+        for one in (waiting, in_session):
+            one.close()
+        return said
+
+
+@pytest.fixture(scope="module")
+def sides() -> Iterator[tuple[Side, Side]]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    ours = GroupkeeperBroker()
+    with ApacheKafka() as reference:
+        ours.start()
+        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
+        try:
+            yield both
+        finally:
+            for side in both:
+                side.pool.close()
+            ours.stop()
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("version", [12, 13, 18])
+def test_a_topic_that_is_deleted_while_it_is_fetched(sides: tuple[Side, Side], version: int) -> None:
+    mine, theirs = (side.story(version, f"t{version}") for side in sides)
+    assert mine == theirs
