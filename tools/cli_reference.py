@@ -26,9 +26,9 @@ INTRODUCTION = """\
 Written by `tools/cli_reference.py` from the option tables: `make docs` writes it again.
 
 Two kinds of commands come with the package. The *drop-in* commands have the name, the options, the output and the
-exit status of an official tool of Kafka 4.3.1, down to the blanks: scripts keep working. `groupkeeper …` is the better
-form of the same work: it prints JSON when asked to, shows what failed beside what worked, and exits with 1 when
-something failed and with 2 for a wrong usage.
+exit status of an official tool of Kafka 4.3.1, down to the blanks: scripts keep working. `groupkeeper …` does the
+same work better: it prints JSON when asked to, shows what failed beside what worked, and exits with 1 when something
+failed and with 2 for a wrong usage.
 """
 
 GROUP_RESET_IS_OURS = (
@@ -65,14 +65,14 @@ GROUPKEEPER = """\
 | 2 | wrong usage: an option or value that isn't known, a file that cannot be read. No broker was asked anything |
 | 130 | interrupted by Ctrl-C. What was done until then is shown; JSON is closed, with the problem `INTERRUPTED` |
 
-A reader that has enough (`groupkeeper groups list | head`) is no failure. Notes and problems are lines on standard
-error, which say `note: ` or `error: `. After one second it is said there that no broker has let the client in yet,
-and on a terminal what goes on. Colours are for terminals only: `--color always` writes them anyway, `--color never`
+A reader that stops early (`groupkeeper groups list | head`) is no failure. Notes and problems are lines on standard
+error, which start with `note: ` or `error: `. After one second without a connection a note says so, and a terminal
+shows the progress. Colours are for terminals only: `--color always` writes them anyway, `--color never`
 and the environment variable `NO_COLOR` (not empty) nowhere.
 
 ### Which cluster
 
-From the first of these that is there:
+The first of these that is given:
 
 1. `--bootstrap-server`. Contexts then don't matter, unless `--context` is given too: its properties are used with these
    brokers.
@@ -83,19 +83,22 @@ From the first of these that is there:
 A context is a file of properties, `contexts/NAME.properties` in the folder `groupkeeper` of `$XDG_CONFIG_HOME`
 (default `~/.config`; `%APPDATA%` on Windows): `bootstrap.servers`, perhaps `command.config` (a file with more
 properties), and properties of the client by their Kafka names, which win over that file's. `--command-config` wins
-over both. Only its owner may read the file. A password on a command line is seen by other users and stays in the
-shell's history: `--secret` asks for it, and `context show` doesn't show it. The drop-in commands know no contexts.
+over both. Only its owner may read the file. Other users see a password on a command line, and it stays in the
+shell's history: `--secret` asks for it instead, and `context show` masks it. The drop-in commands know no contexts.
+
+The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups
+list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`).
 
 ### Which groups and topics
 
 `GROUP` and `--topic` are names, or globs: `*` is any text, `?` one character, `[abc]` one of these, and `[*]` the
 character `*` itself. Put globs in quotes, or the shell takes them for files. With `--regex` they are regular
-expressions (Python's), for the whole name. A name that begins with `-` goes behind `--`. A name that there isn't is a
-problem, a pattern without a match is a note. `--state` and `--type` choose among the groups that the cluster lists.
+expressions (Python's), for the whole name. Put names that start with `-` after `--`. An unknown name is
+an error, a pattern without a match is a note. `--state` and `--type` choose among the groups that the cluster lists.
 
-What one may not see is a problem with the ACL that is missing, beside everything else. Brokers hide some things
-without a word: groups that one may not describe, when no ACL allows to describe the cluster (a note says so), and in
-a group's offsets the topics that one may not describe (name them by `--topic` to be told).
+What you may not see is an error that names the missing ACL, beside everything else. Brokers silently leave out some
+things: groups that you may not describe, unless an ACL allows you to describe the cluster (a note says so), and in a
+group's offsets the topics that you may not describe (name them with `--topic` to see the error).
 
 ### Output
 

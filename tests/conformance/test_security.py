@@ -279,7 +279,7 @@ async def test_the_wrong_protocol(secure: Secure) -> None:
     text = await secure.fails("PLAINTEXT", {"security.protocol": "SASL_PLAINTEXT", **sasl("PLAIN")})
     assert "the listener there takes no SASL" in text
     text = await secure.fails("SASL", {"security.protocol": "PLAINTEXT"}, ClientError)
-    assert "it wants SASL: set security.protocol=SASL_PLAINTEXT" in text
+    assert "requires SASL: set security.protocol=SASL_PLAINTEXT" in text
 
 
 def test_the_command(secure: Secure, tmp_path: Path) -> None:

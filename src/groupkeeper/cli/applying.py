@@ -171,7 +171,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
     """What to do when the cluster isn't as the plan has it. ``undo`` makes its plan itself, each time."""
     policy = getattr(options, "if_out_of_range", None)
     if policy is None:
-        return f"make the plan anew: {shlex.join(plan.command)}" if plan.command else "make the plan anew"
+        return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"
     if policy == "fail":
         return "--if-out-of-range clamp goes to the log's nearer end where the log doesn't hold the earlier offset"
     return "take back first what was changed since"

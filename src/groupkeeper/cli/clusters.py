@@ -85,7 +85,7 @@ def add_cluster(command: ArgumentParser) -> None:
     where.add_argument(
         "--context",
         metavar="NAME",
-        help=f"the cluster kept under this name; default: ${context_files.VARIABLE}, else the one in use "
+        help=f"the cluster saved under this name; default: ${context_files.VARIABLE}, else the one in use "
         "(groupkeeper context use), unless --bootstrap-server is given",
     )
     where.add_argument(

@@ -49,13 +49,15 @@ class Family(NamedTuple):
 
 COMMANDS = {
     "groups": Entry("list, describe, reset and delete consumer groups", "groupkeeper.cli.groups:FAMILY"),
-    "plan": Entry("write down what would become of committed offsets", "groupkeeper.cli.plan:FAMILY"),
-    "apply": Entry("carry out a plan, if it still fits", "groupkeeper.cli.plan_apply:APPLY"),
-    "undo": Entry("take a change back", "groupkeeper.cli.history:UNDO"),
+    "plan": Entry("plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plan:FAMILY"),
+    "apply": Entry("carry out a plan, if the cluster is still as the plan says", "groupkeeper.cli.plan_apply:APPLY"),
+    "undo": Entry("take a change back, the last one by default", "groupkeeper.cli.history:UNDO"),
     "history": Entry("show what was changed from this machine", "groupkeeper.cli.history:HISTORY_COMMAND"),
-    "context": Entry("keep clusters under names, so that they needn't be typed", "groupkeeper.cli.context:FAMILY"),
+    "context": Entry("save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"),
     "completion": Entry("print the completion script of a shell", "groupkeeper.cli.completion:COMMAND"),
-    "pipeline": Entry("make tables of what the offsets topics say, with Spark", "groupkeeper.cli.pipeline:FAMILY"),
+    "pipeline": Entry(
+        "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline:FAMILY"
+    ),
     "broker": Entry("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
 }
 

@@ -96,7 +96,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def _add_arguments(command: ArgumentParser) -> None:
-    command.add_argument("shell", choices=list(SCRIPTS), metavar="bash|zsh|fish", help="the shell that shall complete")
+    command.add_argument("shell", choices=list(SCRIPTS), metavar="bash|zsh|fish", help="the shell to generate for")
 
 
 def _run(options: Namespace) -> int:
@@ -112,6 +112,6 @@ COMMAND = Command(
     """\
 examples:
   source <(groupkeeper completion bash)         # in ~/.bashrc
-  source <(groupkeeper completion zsh)          # in ~/.zshrc, behind compinit
+  source <(groupkeeper completion zsh)          # in ~/.zshrc, after compinit
   groupkeeper completion fish > ~/.config/fish/completions/groupkeeper.fish""",
 )

@@ -77,7 +77,9 @@ def _add_add(command: ArgumentParser) -> None:
         help="brokers to connect to first",
     )
     command.add_argument(
-        "--command-config", metavar="FILE", help="a file of properties for the client; it is referred to, not copied"
+        "--command-config",
+        metavar="FILE",
+        help="a file of properties for the client; the context has its path, not a copy",
     )
     command.add_argument(
         "--property",
@@ -85,7 +87,7 @@ def _add_add(command: ArgumentParser) -> None:
         default=[],
         type=_property,
         metavar="NAME=VALUE",
-        help="a property for the client, kept in the context; may be repeated",
+        help="a property for the client, saved in the context; may be repeated",
     )
     command.add_argument(
         "--secret",
@@ -94,8 +96,8 @@ def _add_add(command: ArgumentParser) -> None:
         metavar="NAME",
         help="a property whose value is asked for without being shown, or read from a line of standard input",
     )
-    command.add_argument("--use", action="store_true", help="use it from now on")
-    command.add_argument("--replace", action="store_true", help="in place of the context that has the name")
+    command.add_argument("--use", action="store_true", help="select it")
+    command.add_argument("--replace", action="store_true", help="replace the context of this name")
 
 
 def _add(options: Namespace) -> None:
@@ -202,12 +204,12 @@ _HERE = "groupkeeper.cli.context"
 
 FAMILY = Family(
     {
-        "add": Entry("keep a cluster under a name", f"{_HERE}:ADD"),
+        "add": Entry("save a cluster under a name", f"{_HERE}:ADD"),
         "list": Entry("list the contexts", f"{_HERE}:LIST"),
         "show": Entry("show a context, without its secrets", f"{_HERE}:SHOW"),
         "use": Entry("choose the context that commands use", f"{_HERE}:USE"),
         "remove": Entry("forget a context", f"{_HERE}:REMOVE"),
     },
-    "Keep clusters under names, with the properties of their clients, so that --bootstrap-server needn't be typed. "
+    "Save clusters under names, with the properties of their clients, to choose them with --context. "
     "Each is a file that only its owner may read.",
 )

@@ -40,7 +40,7 @@ from groupkeeper.operations.lag import (
 )
 from groupkeeper.operations.share_groups import share_groups_among
 from groupkeeper.operations.streams_groups import streams_groups_among
-from groupkeeper.operations.topics import describe_topics
+from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 if TYPE_CHECKING:
@@ -153,7 +153,9 @@ async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
         asking.progress.say(f"describing groups: {done} of {total}")
         yield Page(rows, await with_suggestions(asking, part.failed) + notes.of(part))
     problems = await _topic_problems(asking, topics.exact, notes)
-    yield Page(problems=[*said.problems, *problems], remarks=[*said.remarks, *notes.remarks(bool(topics))])
+    hidden = [HIDDEN] if notes.has_empty and await hides_topics(asking.admin) else []
+    remarks = [*said.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
+    yield Page(problems=[*said.problems, *problems], remarks=remarks)
 
 
 def _groups(count: int) -> str:
@@ -194,9 +196,14 @@ class _Notes:
             self._told.add(key)
             yield problem_of(row.failure, topic=row.topic, partition=partition)
 
-    def remarks(self, is_filtered: bool) -> list[str]:
-        """All that was noteworthy."""
-        what = "no committed offsets" + " for these topics" * is_filtered
+    @property
+    def has_empty(self) -> bool:
+        """Whether a group seems to have no offsets."""
+        return bool(self._without_offsets)
+
+    def remarks(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
+        """All that was noteworthy. ``may_hide``: there may be offsets that cannot be seen."""
+        what = "no committed offsets" + " for these topics" * is_filtered + " that may be seen" * may_hide
         return [
             *_counted(self._idle, "has no members", "have no members"),
             *_counted(self._without_offsets, f"has {what}", f"have {what}"),

@@ -23,6 +23,7 @@ from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Request, Topics, make_reset
 from groupkeeper.operations.plans.model import GroupPlan
 from groupkeeper.operations.plans.recording import Outcome, commit
+from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     planned = {group.group_id for group in plan.groups}
     if options.from_file is None and options.all_topics:
         empty = [key for key in selection.group_ids if key not in refused and key not in planned]
-        remarks += (f"{group_id} has no committed offsets: nothing to reset" for group_id in empty)
+        hidden = [HIDDEN] if empty and await hides_topics(asking.admin) else []
+        what = "no committed offsets" + " that may be seen" * len(hidden)
+        remarks += (*(f"{group_id} has {what}: nothing to reset" for group_id in empty), *hidden)
     yield Page(problems=problems)
     has_group = _only_group(options) is None
     for group in plan.groups:

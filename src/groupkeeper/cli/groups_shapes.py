@@ -23,16 +23,16 @@ OFFSETS = Shape(
         Column("topic", ""),
         Column("partition", ""),
         Column("current_offset", "the committed offset, of the next record to read; null: nothing is committed. Of a "
-               "share group: the start offset, before which all is done; null: nobody has read the partition yet"),
+               "share group: the start offset, before which all is done; null: no member has read the partition yet"),
         Column("log_start_offset", "of the oldest record that there is", in_table=False),
         Column("log_end_offset", "after the newest record"),
         Column("last_stable_offset", "null unless `--lag-to lso`", in_table=False),
-        Column("lag", "how far the commit is behind the log's end (or the last stable offset), never negative; "
-               "null: nothing is committed, or the end isn't known. Of a share group: as the broker counts "
+        Column("lag", "offsets from the commit to the log's end (or the last stable offset), never negative; null: "
+               "nothing is committed, or the end isn't known. Of a share group: as the broker counts "
                "it, the records from the start offset on that are not done, those in flight included"),
-        Column("done_ahead", "of a share group: so many records after the start offset are done already; null: not "
+        Column("done_ahead", "of a share group: records after the start offset that are done already; null: not "
                "known, or no share group", in_table=False),
-        Column("lost", "so many offsets of the lag are gone, as the log begins behind the commit; null: not known"),
+        Column("lost", "offsets of the lag that are gone, as the log now starts after the commit; null: not known"),
         Column("status", "see below"),
         Column("member_id", "the member that the partition is assigned to; null: none, or several of a share group"),
         Column("client_id", "the member's"),
@@ -43,19 +43,19 @@ OFFSETS = Shape(
 )  # fmt: skip
 
 STATUSES = {
-    "ok": "all is known, and the commit is within the log",
+    "ok": "all is known, and the committed offset is within the log",
     "no_commit": "a member is assigned the partition, and nothing is committed yet",
-    "below_log_start": "the log begins behind the commit: `lost` records are gone unread",
-    "beyond_log_end": "the commit is behind the end of the log, which was cut or made anew; the lag is 0",
+    "below_log_start": "the log now starts after the committed offset: `lost` records were removed unread",
+    "beyond_log_end": "the committed offset is past the end of the log, which was truncated or recreated; the lag is 0",
     "no_leader": "no broker leads the partition now",
     "deleted": "there is no such topic or partition (any more)",
-    "not_authorized": "one may not describe the topic",
+    "not_authorized": "you may not describe the topic",
     "unknown": "the log's ends are not known, for another reason: it is among the problems",
 }
 
 _SUMS = (
     Column("partitions", "how many"),
-    Column("without_commit", "the number of them that have no commit"),
+    Column("without_commit", "the number of them without a committed offset"),
     Column("unknown", "the number of others whose lag isn't known"),
     Column("lag", "the sum of those that are known; null: none is"),
     Column("max_lag", "of one partition"),

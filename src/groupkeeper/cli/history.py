@@ -200,7 +200,7 @@ UNDO = Command(
     _add_undo,
     lambda options: run_report(options, _report),
     "Take a change back: commit what was committed before, delete what wasn't there. Refused, as any plan, where "
-    "somebody has committed since.",
+    "the group has committed since.",
     """\
 examples:
   groupkeeper undo --dry-run

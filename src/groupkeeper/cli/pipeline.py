@@ -142,7 +142,7 @@ def _add_follow_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--refresh", type=_seconds, default=30.0, metavar="S",
-        help="least time between two times that the tables which are no history are made anew; default: 30",
+        help="minimum seconds between rebuilds of the derived tables; default: 30",
     )  # fmt: skip
 
 

@@ -9,10 +9,10 @@ FAMILY = Family(
         "reset": Entry("plan new committed offsets of groups", "groupkeeper.cli.plan_reset:RESET"),
         "delete-offsets": Entry("plan to delete committed offsets", "groupkeeper.cli.plan_sweep:DELETE_OFFSETS"),
         "sweep": Entry(
-            "plan to delete what is idle or has lost its topic, and to keep what would expire",
+            "plan to delete what is idle or has lost its topic, and to recommit what would expire",
             "groupkeeper.cli.plan_sweep:SWEEP",
         ),
         "clone": Entry("plan to give a group the offsets of another", "groupkeeper.cli.plan_clone:CLONE"),
     },
-    "Write down what would become of committed offsets. Nothing is changed: review the plan, then groupkeeper apply.",
+    "Plan changes of committed offsets. Nothing is changed: review the plan, then carry it out with groupkeeper apply.",
 )

@@ -46,12 +46,12 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_saving(command)
     where = command.add_argument_group("cluster of GROUP, if it is another one")
     where.add_argument("--from-bootstrap-server", type=values.servers, metavar="HOST:PORT[,...]", help="its brokers")
-    where.add_argument("--from-context", metavar="NAME", help="the cluster kept under this name")
+    where.add_argument("--from-context", metavar="NAME", help="the cluster saved under this name")
     where.add_argument(
         "--from-command-config", type=values.properties, metavar="FILE", help="properties for its client"
     )
     where.add_argument(
-        "--topic-prefix", metavar="TEXT", default="", help="stands in front of the names of its topics here: 'east.'"
+        "--topic-prefix", metavar="TEXT", default="", help="what the names of its topics begin with here: 'east.'"
     )
     add_cluster(command)
 
@@ -113,7 +113,7 @@ CLONE = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
     "Plan to give a group the offsets of another one. Nothing is changed. From another cluster they are translated by "
-    "the times of records, and it is said how exact that is.",
+    "the times of records, and the plan says how exact that is.",
     """\
 examples:
   groupkeeper plan clone billing billing-test --save plan.json

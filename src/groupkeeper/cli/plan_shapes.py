@@ -23,10 +23,10 @@ CHANGES = Shape(
         Column("after", "the planned offset; null: it is deleted"),
         Column(
             "skipped",
-            "so many offsets are passed over, counted from the one before; in a clone from another cluster, at most so "
-            "many records that the source group has not read; null: not known",
+            "the number of offsets passed over, from the one before on; in a clone from another cluster, the most "
+            "records that this can be which the source group has not read; null: not known",
         ),
-        Column("replayed", "so many are read again, counted likewise; null: not known"),
+        Column("replayed", "the number of offsets read again, counted likewise; null: not known"),
         Column("before_time", "of the record at the offset before; null: there is none, or it isn't known"),
         Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known"),
         Column("oldest", "where the log begins"),

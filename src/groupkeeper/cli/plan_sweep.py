@@ -66,8 +66,8 @@ def _add_sweep(command: ArgumentParser) -> None:
         "--idle",
         type=_age_ms,
         metavar="AGE",
-        help="delete the offsets of groups without members that have committed nothing for so long, and of topics that "
-        "nobody in a group reads: 30d",
+        help="delete the offsets of groups without members that have committed nothing for this time, and of topics "
+        "that no member of a group reads: 30d",
     )
     command.add_argument(
         "--missing-topics", action="store_true", help="delete offsets of topics and partitions that don't exist"
@@ -76,7 +76,7 @@ def _add_sweep(command: ArgumentParser) -> None:
         "--expiring",
         type=_age_ms,
         metavar="TIME",
-        help="commit offsets once more that the brokers would remove within this time: 2d",
+        help="recommit offsets that the brokers would remove within this time: 2d",
     )
     command.add_argument(
         "--retention",
@@ -140,7 +140,7 @@ examples:
 SWEEP = Command(
     _add_sweep,
     lambda options: run_report(options, _sweep_report),
-    "Plan to clear up: what is idle or has lost its topic is deleted, what is about to expire is committed once more. "
+    "Plan to clear up: what is idle or has lost its topic is deleted, what is about to expire is recommitted. "
     "Nothing is changed. The reason is beside each offset.",
     """\
 examples:

@@ -44,7 +44,7 @@ class Writer(Protocol):
 
 
 _WIDEST = 64
-"""A text that is longer doesn't push the columns behind it to the right in other rows."""
+"""A text that is longer doesn't push the columns after it to the right in other rows."""
 
 
 class TableWriter:
@@ -278,10 +278,12 @@ def remark_text(remark: str) -> str:
 
 def problem_text(problem: Problem, *, has_colour: bool = False) -> str:
     """A line of standard error."""
-    place = _place(problem)
+    # Kafka's own texts often name the group already.
+    place = "" if problem.message.startswith(f"Group {problem.group} ") else _place(problem)
     error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
     acl = f"; missing ACL: {problem.acl}" if problem.acl else ""
-    return f"{error} {printable(f'{place}: ' if place else '')}{printable(problem.message + acl)} ({problem.error})\n"
+    text = printable(problem.message.removesuffix(".") + acl)
+    return f"{error} {printable(f'{place}: ' if place else '')}{text} ({problem.error})\n"
 
 
 def _place(problem: Problem) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.batch import Failure
+from groupkeeper.client.errors import BrokersNotFound, ClientError
 from groupkeeper.operations.authorization import Acl, Deed, missing_acl
 from groupkeeper.protocol.errors import KafkaError
 
@@ -80,6 +81,8 @@ def problem_of(
     broker: int | None = None,
 ) -> Problem:
     """The problem that a failure is, with the ACL whose lack explains it."""
+    if isinstance(failure, BrokersNotFound) and isinstance(failure.__cause__, KafkaError | ClientError):
+        failure = failure.__cause__  # which says why
     name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()
     acl = missing_acl(failure, deed, group_id=group, topic=topic)
     return Problem(name, str(failure), group, topic, partition, broker, acl)

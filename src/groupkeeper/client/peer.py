@@ -229,7 +229,7 @@ class Peer:
         if mechanisms:
             protocol = "SASL_PLAINTEXT" if self._security.tls() is None else "SASL_SSL"
             raise SaslMissing(
-                f"{self.address}: it wants SASL: set security.protocol={protocol}, sasl.jaas.config, and "
+                f"{self.address} requires SASL: set security.protocol={protocol}, sasl.jaas.config, and "
                 f"sasl.mechanism to one of {', '.join(mechanisms)}"
             ) from error
 

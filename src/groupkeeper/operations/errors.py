@@ -111,7 +111,7 @@ class OutOfRange(OperationRefused):
 
 
 class NotAsCommitted(OperationRefused):
-    """What is committed now isn't what was just committed: somebody else commits too."""
+    """What is committed now isn't what was just committed: another client commits too."""
 
 
 _NAMED_MEMBERS = 5

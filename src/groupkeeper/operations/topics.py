@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from uuid import uuid4
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, TopicDescription
 from groupkeeper.client.errors import ClientError
-from groupkeeper.protocol.errors import InvalidTopicException, KafkaError
+from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, TopicAuthorizationFailed
+
+HIDDEN = (
+    "only offsets of topics that may be seen are known: brokers leave out those on which DESCRIBE is missing, and it "
+    "is not granted for all topics"
+)
 
 
 async def describe_topics(
@@ -29,3 +35,13 @@ async def describe_topics(
     if "" in asked:
         failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
     return Batch(described.done, {name: failed[name] for name in asked if name in failed})
+
+
+async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:
+    """Whether there may be topics that are left out of answers, as the client may not see every topic.
+
+    A broker says of a topic that isn't there that it isn't there, or, to those who may not see it, that they may not.
+    """
+    name = f"no-topic-{uuid4().hex}"
+    described = await describe_topics(admin, [name], timeout_ms=timeout_ms)
+    return isinstance(described.failed.get(name), TopicAuthorizationFailed)

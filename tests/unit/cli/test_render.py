@@ -9,7 +9,8 @@ import json
 import pytest
 
 from groupkeeper.cli.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
-from groupkeeper.cli.reports import Column, Page, Problem, Row, Shape
+from groupkeeper.cli.reports import Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.client.errors import BrokersNotFound, SaslMissing
 from groupkeeper.operations.authorization import Acl
 
 SHAPE = Shape(
@@ -102,6 +103,12 @@ def test_width_is_in_cells(text: str, cells: int) -> None:
     ("problem", "line"),
     [
         (Problem("BAD", "no"), "error: no (BAD)\n"),
+        (Problem("BAD", "Group g not found.", "g"), "error: Group g not found (BAD)\n"),
+        (Problem("BAD", "Group gg is large.", "g"), "error: g: Group gg is large (BAD)\n"),
+        (
+            Problem("BAD", "Topic authorization failed.", topic="t", acl=Acl("READ", "TOPIC", "t")),
+            "error: t: Topic authorization failed; missing ACL: READ on topic t (BAD)\n",
+        ),
         (Problem("BAD", "no\nmore", "", "t", 3), "error: '' t-3: no\\nmore (BAD)\n"),
         (Problem("BAD", "no", broker=7), "error: broker 7: no (BAD)\n"),
         (
@@ -116,3 +123,11 @@ def test_width_is_in_cells(text: str, cells: int) -> None:
 )
 def test_a_problem_is_one_line(problem: Problem, line: str) -> None:
     assert problem_text(problem) == line
+
+
+# That the brokers could not be found out is no help: why is.
+def test_the_cause_is_the_problem() -> None:
+    failure = BrokersNotFound("Failed to find brokers to send ListGroups: h:1 requires SASL: set it")
+    failure.__cause__ = SaslMissing("h:1 requires SASL: set it")
+    assert problem_of(failure) == Problem("SASL_MISSING", "h:1 requires SASL: set it")
+    assert problem_of(BrokersNotFound("none")).error == "BROKERS_NOT_FOUND"

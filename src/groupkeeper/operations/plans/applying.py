@@ -112,7 +112,7 @@ def _compared(
 
 def _differs(wanted: OffsetAndMetadata | None, found: OffsetAndMetadata | None) -> NotAsCommitted:
     texts = ["deleted" if one is None else str(one.offset) for one in (wanted, found)]
-    reason = "somebody else commits to the group"
+    reason = "another client commits to the group"
     return NotAsCommitted(f"read back as {texts[1]} after {texts[0]} was accepted: {reason}")
 
 

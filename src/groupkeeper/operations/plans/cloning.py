@@ -26,6 +26,7 @@ from groupkeeper.operations.plans.translating import Ends, Facts, Found, Lookups
 from groupkeeper.operations.plans.world import Groups, Logs, last_records, look_at_groups, look_at_logs, will_be_made
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 
@@ -77,6 +78,7 @@ async def make_clone(
     troubles = _unusable(target, named.values(), logs)
     usable = {tp: committed[tp] for tp in places if named[tp] not in logs.failed}
     remarks = _remarks(groups, source, has_translation=not is_here)
+    remarks += [HIDDEN] if await hides_topics(theirs, timeout_ms=timeout_ms) else []
     if is_here and not source.topic_prefix:
         why = f"exactly as {source.group_id} has it"
         found = {tp: Found(commit.offset, why, leader_epoch=commit.leader_epoch) for tp, commit in usable.items()}

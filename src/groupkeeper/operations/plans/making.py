@@ -39,7 +39,7 @@ from groupkeeper.operations.reset import (
     plan_offsets,
 )
 from groupkeeper.operations.times import utc_text
-from groupkeeper.operations.topics import describe_topics
+from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 
 
 class Otherwise(StrEnum):
@@ -127,7 +127,10 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
     timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms) if request.has_times else (plan, [])
-    remarks = [*maker.remarks, *groups.remarks(group.group_id for group in plans), *remarks]
+    hidden = [HIDDEN] if maker.empty and await hides_topics(admin, timeout_ms=timeout_ms) else []
+    what = "no committed offsets that " + "may be seen and " * len(hidden) + "were asked for"
+    empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
+    remarks = [*empty, *maker.remarks, *groups.remarks(group.group_id for group in plans), *remarks]
     return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
 
 
@@ -207,6 +210,7 @@ class _Maker:
         self._aim = "" if request.scenario is None else aim(request.scenario)
         self.troubles: list[Trouble] = []
         self.remarks: list[str] = []
+        self.empty: list[str] = []
 
     def plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> GroupPlan:
         committed = self._groups.committed[group_id]
@@ -219,7 +223,7 @@ class _Maker:
         usable = self._usable(group_id, partitions, scenario, committed)
         is_there = group_id in self._groups.described
         if is_there and not partitions and self._request.from_file is None and not self._request.topics.names:
-            self.remarks.append(f"{group_id} has no committed offsets that were asked for")
+            self.empty.append(group_id)
         facts = Facts(self._logs.oldest, self._logs.latest, self._found, committed)
         made = plan_offsets(group_id, usable, scenario, facts)
         note_by_place = {note.partition: note for note in made.notes}

@@ -81,7 +81,7 @@ def _by_arrival(facts: Facts) -> Found:
     replays = facts.target.latest - offset
     why = (
         f"the first record that arrived from {utc_text(facts.record.timestamp)} on, as the target stamps records when "
-        f"they arrive: {_again(replays)}; none is skipped unless its clock is behind"
+        f"they arrive: {_again(replays)}; none is skipped unless its clock is slow"
     )
     skips = _lost_there(facts, offset)
     return Found(offset, why + _lost(facts), skips, max(0, replays), facts.there.at.leader_epoch)

@@ -126,7 +126,7 @@ async def test_a_listener_without_sasl() -> None:
 async def test_a_client_without_sasl(versions: dict[str, tuple[int, int] | None]) -> None:
     broker = SaslBroker(steps(), versions=versions)
     async with broker, asyncio.timeout(5), Admin(broker.bootstrap_servers) as admin:
-        with pytest.raises(BrokersNotFound, match=r"it wants SASL: set .*sasl.mechanism to one of PLAIN, SCRAM"):
+        with pytest.raises(BrokersNotFound, match=r"requires SASL: set .*sasl.mechanism to one of PLAIN, SCRAM"):
             await admin.list_groups()
 
 
