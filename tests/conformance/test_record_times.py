@@ -197,6 +197,35 @@ async def test_a_clone_skips_nothing_and_replays_what_it_says(servers: str, traf
     delete_topics(servers, [name, f"east.{name}"])
 
 
+async def test_a_clone_to_copies_that_lack_records_or_stamp_them_on_arrival(servers: str) -> None:
+    """What it cannot keep it counts: the truth is never worse."""
+    name, count = f"l{time.time_ns()}", 40
+    make_topic(servers, name, 2)
+    make_topic(servers, f"lost.{name}", 2)
+    make_topic(servers, f"late.{name}", 2, {"message.timestamp.type": "LogAppendTime"})
+    traffic = Traffic(name, 2, 60_000, 2, "lz4", 60_000 // (count // 2))
+    for topic in (name, f"lost.{name}", f"late.{name}"):
+        produce(servers, traffic, topic)
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.delete_records([Place(f"lost.{name}", partition, 15) for partition in range(2)]).values():
+        done.result(PATIENCE_S)
+    commits = {TopicPartition(name, 0): OffsetAndMetadata(10), TopicPartition(name, 1): OffsetAndMetadata(30)}
+    async with Admin(servers) as ours:
+        (await ours.alter_consumer_group_offsets(name, commits)).all()
+        found = {}
+        for prefix in ("lost.", "late."):
+            made = await make_clone(ours, Source(name, None, prefix), "copy", ALL_COMMITTED, Policies(), 0)
+            assert made.troubles == ()
+            for place, change in made.plan.groups[0].changes.items():
+                assert change.after is not None
+                found[prefix, place.partition] = (change.after.offset, change.skipped, change.replayed)
+    # Records 10 to 14 are not there; the copy that stamps them got all of them after the source's times.
+    assert found == {
+        ("lost.", 0): (15, 5, 0), ("lost.", 1): (30, 0, 0), ("late.", 0): (0, 0, count), ("late.", 1): (0, 0, count),
+    }  # fmt: skip
+    delete_topics(servers, [name, f"lost.{name}", f"late.{name}"])
+
+
 async def test_markers_and_aborted_records(servers: str) -> None:
     """The time of an aborted record counts; a marker has none, and at the end of the log nothing is left."""
     name = f"tx{time.time_ns()}"

@@ -27,7 +27,7 @@ from groupkeeper.operations.plans.world import Groups, Logs, last_records, look_
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import HIDDEN, hides_topics
-from groupkeeper.protocol.errors import GroupIdNotFound
+from groupkeeper.protocol.errors import GroupIdNotFound, TopicAuthorizationFailed
 
 
 class Source(NamedTuple):
@@ -356,4 +356,6 @@ def _place(position: Position) -> TopicPartition:
 def _unread(position: Position, why: Failure) -> Failure:
     """Why a time isn't known; the failure itself says nothing of where."""
     said = f"{type(why).__name__}: {why}".removesuffix(": ")
+    if isinstance(why, TopicAuthorizationFailed):
+        said = f"READ on topic {position.topic} is missing in its cluster"
     return TimeUnknown(f"the source's record at offset {position.offset} could not be read: {said}")

@@ -276,7 +276,7 @@ def times_unknown(failed: Mapping[Position, Failure]) -> list[str]:
         reason = f"{type(why).__name__}: {why}".removesuffix(": ")
         places_by_reason.setdefault(reason, []).append(place)
     return [
-        f"the times of {len(places)} records are not known, as that of {places[0].topic}-{places[0].partition} at "
+        f"times of records that are not known: {len(places)}, as that of {places[0].topic}-{places[0].partition} at "
         f"offset {places[0].offset}: {reason}"
         for reason, places in places_by_reason.items()
     ]

@@ -1,0 +1,78 @@
+"""Commands that go by times of records, where records may not be read: what is not known is said, and nothing done."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import SETTINGS, Stage, set_up
+
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin.types import OffsetAndMetadata
+from groupkeeper.testing.background import BackgroundBroker
+
+STAGE = Stage(
+    "unread",
+    [],
+    {"orders": [3, 3], "open": [3], "east.orders": [3, 3], "east.open": [3]},
+    commits={
+        "jane": {("orders", 0): OffsetAndMetadata(1), ("orders", 1): OffsetAndMetadata(3)},
+        "both": {("orders", 0): OffsetAndMetadata(1), ("open", 0): OffsetAndMetadata(1)},
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    authorizer = RuleAuthorizer(allows_without_rules=True)
+    with BackgroundBroker(properties=SETTINGS, authorizer=authorizer) as broker:
+        asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("unread")))
+        authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def run(servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_a_clone_leaves_out_what_it_cannot_translate(run: Any) -> None:
+    status, report = run("plan", "clone", "both", "copy", "--topic-prefix", "east.")
+    assert (status, [(row["topic"], row["after"], row["skipped"]) for row in report["changes"]]) == (
+        1,
+        [("east.open", 1, 0)],
+    )
+    assert [(each["topic"], each["message"]) for each in report["problems"]] == [
+        (
+            "east.orders",
+            "the source's record at offset 1 could not be read: READ on topic orders is missing in its cluster",
+        )
+    ]
+
+
+def test_a_plan_says_why_it_has_no_times(run: Any) -> None:
+    _, report = run("plan", "reset", "jane", "--all-topics", "--to-earliest")
+    assert {row["after_time"] for row in report["changes"]} == {None}
+    (note,) = [
+        each for each in report["notes"] if each.startswith("times of records that are not known: 3, as that of")
+    ]
+    assert "TopicAuthorizationFailed" in note
+
+
+def test_a_sweep_leaves_groups_alone_whose_age_is_not_known(run: Any) -> None:
+    """The records of `open` are years old; those of `orders` may be new."""
+    status, report = run("plan", "sweep", "jane", "both", "--idle", "P1D", "--age-of", "records")
+    assert (status, report["changes"]) == (0, [])
+    assert any(each.startswith("times of records that are not known: 2") for each in report["notes"])
+    assert any(each.startswith("both: it is not known how old all of its offsets are") for each in report["notes"])
