@@ -84,11 +84,7 @@ def act(desk: Desk, cluster: str, rng: random.Random, truth: Truth, notebook: No
     scenario.same("applied", applied, {**before, **planned})
     scenario.write_down(before, applied)
     if rng.random() < 0.8 and applied != before:
-        last = json.loads(desk.run(cluster, "history", "--output", "json").content)["changes"][0]["id"]
-        scenario.change("undo", last, "--confirm", "1")
-        undone = read_commits(desk.servers[cluster], group)
-        scenario.same("undone", undone, before)
-        scenario.write_down(applied, undone)
+        scenario.take_back(truth, before, applied, rng)
     return verdict
 
 
@@ -117,6 +113,31 @@ class _Scenario:
         self.changed = (answer.asked, answer.answered)
         if answer.status or answer.content["problems"]:
             self.differ(f"{words[0]} ended with {answer.status}: {answer.content['problems']} {answer.errors[:300]}")
+
+    def take_back(
+        self, truth: Truth, before: Mapping[Place, Commit], applied: Mapping[Place, Commit], rng: random.Random
+    ) -> None:
+        """Where the log does not hold what was committed before, undo refuses all, unless told what to do then."""
+        last = json.loads(self.desk.run(self.cluster, "history", "--output", "json").content)["changes"][0]["id"]
+        at = now()
+        logs = {place: truth.logs[(self.cluster, *place)] for place in before}
+        inside = {place: min(max(one[0], logs[place].start(at, at).low), logs[place].end(at, at).low)
+                  for place, one in before.items()}  # fmt: skip
+        outside = {place for place, one in before.items() if applied[place] != one and inside[place] != one[0]}
+        wanted = dict(before)
+        otherwise = rng.choice(["skip", "clamp"])
+        if outside:
+            refused = self.desk.ask(self.cluster, "undo", last, "--confirm", "1")
+            named = {(one["topic"], one["partition"]) for one in refused.content["problems"]}
+            if named != outside or not refused.status:
+                self.differ(f"undo of offsets outside of the log names {sorted(named)}, truth {sorted(outside)}")
+            self.same("refused", read_commits(self.desk.servers[self.cluster], self.group), applied)
+            clamped = {place: (inside[place], before[place][1], -1) for place in outside}
+            wanted |= clamped if otherwise == "clamp" else {place: applied[place] for place in outside}
+        self.change("undo", last, "--confirm", "1", "--if-out-of-range", otherwise)
+        undone = read_commits(self.desk.servers[self.cluster], self.group)
+        self.same("undone", undone, wanted)
+        self.write_down(applied, undone)
 
     def write_down(self, before: Mapping[Place, Commit], after: Mapping[Place, Commit]) -> None:
         """Facts of our own: what the change did."""
