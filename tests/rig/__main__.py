@@ -26,10 +26,10 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def play(story: Story, folder: Path) -> Run:
+def play(story: Story, folder: Path, *, has_pipeline: bool) -> Run:
     """Performs a story with its files in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    run = Run(story, folder, say)
+    run = Run(story, folder, say, has_pipeline=has_pipeline)
     run.perform()
     return run
 
@@ -42,7 +42,8 @@ def explain(story: Story, difference: Difference, folder: Path) -> None:
         nonlocal count
         count += 1
         say(f"again with {len(smaller.actors)} actors on {', '.join(smaller.clusters)}")
-        return play(smaller, folder / f"smaller-{count}").report.verdict.differences
+        has_pipeline = difference.judge == "pipeline"
+        return play(smaller, folder / f"smaller-{count}", has_pipeline=has_pipeline).report.verdict.differences
 
     smallest, shown = shrink(story, difference, perform)
     smallest.save(folder / "smallest.json")
@@ -58,13 +59,14 @@ def main() -> int:
     parser.add_argument("--clusters", default="embedded", help="separated by commas (default: embedded)")
     parser.add_argument("--story", type=Path, help="a story that was saved, instead of a drawn one")
     parser.add_argument("--folder", type=Path, help="keep the facts and logs here")
+    parser.add_argument("--no-pipeline", action="store_true", help="leave out the pipeline, which starts Spark")
     parser.add_argument("--no-shrink", action="store_true", help="don't look for a smaller story")
     options = parser.parse_args()
     os.nice(5)  # a guest on the machine
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupkeeper-rig-"))
     drawn = draw(options.seed, options.minutes, options.clusters.split(","))
     story = Story.load(options.story) if options.story else drawn
-    run = play(story, folder / "run")
+    run = play(story, folder / "run", has_pipeline=not options.no_pipeline)
     print(run.report.text(run.truth), flush=True)
     differences = run.report.verdict.differences
     if differences and not options.no_shrink:

@@ -14,7 +14,7 @@ from typing import Any
 from tests.rig.facts import now
 
 BIN = Path(sys.executable).parent
-TIMEOUT_S = 180
+TIMEOUT_S = 900
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Difference:
 
     def __str__(self) -> str:
         about = ", ".join(str(one) for one in (self.group, self.topic) if one)
-        return f"{self.judge} on {self.cluster}{f' ({about})' if about else ''}: {self.text}"
+        return f"{self.judge} on {self.cluster}{f' ({about})' if about else ''}: {self.text[:700]}"
 
 
 @dataclass

@@ -118,7 +118,8 @@ class _Scenario:
         self, truth: Truth, before: Mapping[Place, Commit], applied: Mapping[Place, Commit], rng: random.Random
     ) -> None:
         """Where the log does not hold what was committed before, undo refuses all, unless told what to do then."""
-        last = json.loads(self.desk.run(self.cluster, "history", "--output", "json").content)["changes"][0]["id"]
+        changes = json.loads(self.desk.run(self.cluster, "history", "--output", "json").content)["changes"]
+        last = max(changes, key=lambda change: change["time"])["id"]
         at = now()
         logs = {place: truth.logs[(self.cluster, *place)] for place in before}
         inside = {place: min(max(one[0], logs[place].start(at, at).low), logs[place].end(at, at).low)

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.rig import judge_clone, judge_describe, judge_offsets, judge_plans, judge_times
+from tests.rig import judge_clone, judge_describe, judge_offsets, judge_pipeline, judge_plans, judge_times
 from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
-from tests.rig.facts import Notebook, Tail
+from tests.rig.facts import Notebook, Tail, now
 from tests.rig.story import Consumer, Story
 from tests.rig.truth import Truth
 
@@ -96,8 +97,10 @@ class Report:
 class Run:
     """One story on its clusters."""
 
-    def __init__(self, story: Story, folder: Path, say: Say) -> None:
+    def __init__(self, story: Story, folder: Path, say: Say, *, has_pipeline: bool = False) -> None:
         self.story = story
+        self.has_pipeline = has_pipeline
+        self.rests: list[int] = []
         self.folder = folder
         self.say = say
         self.truth = Truth()
@@ -122,8 +125,10 @@ class Run:
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:
                 self._traffic(min(time.monotonic() + TRAFFIC_S, until))
-                self._rest(is_last=time.monotonic() >= until)
+                self._rest()
             self.report.traffic_s = time.monotonic() - began
+            if self.has_pipeline and not self.has_failed:
+                self._ask_pipeline()
             for worker in self.workers:
                 worker.tell("stop")
             for worker in self.workers:
@@ -168,11 +173,19 @@ class Run:
             if time.monotonic() < until:
                 self._ask(self.rng.choice(QUESTIONS), self.rng.choice(self.story.clusters))
 
-    def _rest(self, *, is_last: bool) -> None:
+    def _pause(self) -> None:
         for word in ("pause", "paused"):
             for worker in self.workers:
                 worker.tell(word) if word == "pause" else worker.wait_for(word)
+        self.rests.append(now())
         self.learn()
+
+    def _resume(self) -> None:
+        for worker in self.workers:
+            worker.tell("resume")
+
+    def _rest(self) -> None:
+        self._pause()
         self._judge_all()
         for question in QUESTIONS:
             for cluster in self.story.clusters:
@@ -180,8 +193,38 @@ class Run:
         self._judge_all()
         self._change_and_clone()
         self.say(self.report.text(self.truth).splitlines()[0])
-        for worker in self.workers:
-            worker.tell("resume")
+        self._resume()
+
+    def _ask_pipeline(self) -> None:
+        """While traffic runs, then at rest, then of an earlier moment."""
+        clusters = self.story.clusters
+        self.say("pipeline: a snapshot while traffic runs, one at rest, and as-of")
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(judge_pipeline.ask, self.desk, clusters, "snapshot")
+            while not asked.done():
+                time.sleep(0.2)
+        answer = judge_pipeline.look(self.desk, asked.result(), ["lag"])
+        self._pause()
+        self._judge_tables(answer, lambda one: judge_pipeline.judge_running(self.truth, one))
+        answer = judge_pipeline.ask(self.desk, clusters, "snapshot")
+        tables = judge_pipeline.look(self.desk, answer, judge_pipeline.RESTING)
+        self._judge_tables(tables, lambda one: judge_pipeline.judge_resting(self.truth, one))
+        at = self.rng.choice(self.rests[:-1])
+        time_text = f"{datetime.fromtimestamp(at // 1000 / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+        answer = judge_pipeline.ask(self.desk, clusters, "as-of", "--time", time_text)
+        past = judge_pipeline.look(self.desk, answer, ["offsets_as_of"])
+        self._take(judge_pipeline.NAME, judge_pipeline.judge_as_of(self.truth, past, at))
+        self.say(self.report.text(self.truth).splitlines()[0])
+        self._resume()
+
+    def _judge_tables(self, answer: Answer, judge: Callable[[Answer], Verdict]) -> None:
+        verdict = judge(answer)
+        if not verdict.differences:
+            for worse in judge_pipeline.spoilt(answer, self.rng):
+                verdict.seeded += 1
+                if not judge(worse).differences:
+                    verdict.missed.append(f"pipeline: a seeded defect in {', '.join(answer.content)}")
+        self._take(judge_pipeline.NAME, verdict)
 
     def _change_and_clone(self) -> None:
         for cluster in self.story.clusters:

@@ -1,0 +1,269 @@
+"""The pipeline's tables: once while traffic runs, by the times that its rows state, and once at rest."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.facts import DONE, Committed
+from tests.rig.truth import Key, Truth
+
+NAME = "pipeline"
+SLACK_NS = 1_500_000_000
+"""A row's measured_time is of a request that took its time, at most so long before or after."""
+
+MS = 1_000_000
+MINUTE_NS = 60_000 * MS
+
+Row = dict[str, Any]
+Tables = Mapping[str, list[Row]]
+
+
+def ask(desk: Desk, clusters: Iterable[str], *words: str) -> Answer:
+    """Brings the tables up to date; `words` are the command and more options."""
+    servers = [word for one in clusters for word in ("--bootstrap-server", f"{one}={desk.servers[one]}")]
+    return desk.run("all", "pipeline", *words, "--output", str(folder(desk)), *servers,
+                    "--conf", "spark.sql.shuffle.partitions=2")  # fmt: skip
+
+
+def folder(desk: Desk) -> Path:
+    return desk.folder / "tables"
+
+
+def read(desk: Desk, name: str) -> list[Row]:
+    rows: list[Row] = pq.read_table(folder(desk) / name).to_pylist()
+    return rows
+
+
+def look(desk: Desk, answer: Answer, names: Iterable[str]) -> Answer:
+    """The answer with the rows of tables instead of its text."""
+    about = {"text": answer.content}
+    return Answer("all", answer.asked, answer.answered, {name: read(desk, name) for name in names},
+                  answer.status, answer.errors, about)  # fmt: skip
+
+
+def judge_running(truth: Truth, answer: Answer) -> Verdict:
+    """Lag at the time that each row states, while traffic runs."""
+    verdict = _began(answer)
+    for row in answer.content.get("lag", ()):
+        verdict.comparisons += 3
+        for text in _lag_row(truth, row, SLACK_NS):
+            verdict.differences.append(_difference(f"lag while traffic runs: {text}", row))
+    return verdict
+
+
+def judge_resting(truth: Truth, answer: Answer) -> Verdict:
+    """All tables, exactly."""
+    verdict = _began(answer)
+    tables = answer.content
+    for row in tables["lag"]:
+        verdict.comparisons += 6
+        for text in [*_lag_row(truth, row, 0), *_age(truth, row)]:
+            verdict.differences.append(_difference(f"lag: {text}", row))
+    _compare_commits(truth, tables, verdict)
+    _compare_current(truth, tables, answer, verdict)
+    _compare_rewinds(truth, tables, verdict)
+    _compare_rates(truth, tables, verdict)
+    _compare_members(truth, tables, verdict)
+    return verdict
+
+
+def judge_as_of(truth: Truth, answer: Answer, at: int) -> Verdict:
+    """The offsets of a moment at which all rested."""
+    verdict = _began(answer)
+    found = {_key(row): (row["committed_offset"], row["metadata"] or "") for row in answer.content["offsets_as_of"]}
+    _same("as of", found, _committed(truth, at), verdict)
+    return verdict
+
+
+def _began(answer: Answer) -> Verdict:
+    verdict = Verdict()
+    if answer.status:
+        text = f"status {answer.status}: {answer.errors[-600:]}"
+        verdict.differences.append(Difference(NAME, "all", text))
+    return verdict
+
+
+def _difference(text: str, row: Mapping[str, Any]) -> Difference:
+    return Difference(NAME, row["cluster"], text, row.get("topic"), row["group_id"])
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    return (row["cluster"], row["group_id"], row["topic"], row["partition"])
+
+
+def _ns(time: datetime) -> int:
+    """Of a table's time, which is in microseconds of UTC."""
+    gap = time.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return ((gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds) * 1000
+
+
+def _lag_row(truth: Truth, row: Row, slack: int) -> Iterable[str]:
+    where = f"{row['topic']}-{row['partition']}"
+    if row["measured_time"] is None:
+        yield f"{where} was not measured"
+        return
+    at = _ns(row["measured_time"])
+    asked, answered = at - slack, at + slack
+    log = truth.logs[row["cluster"], row["topic"], row["partition"]]
+    commits = [None if one is None else one.offset for one in truth.committed(_key(row), asked, answered)]
+    if row["committed_offset"] not in commits:
+        yield f"{where} committed_offset {row['committed_offset']}, truth {commits} at {row['measured_time']}"
+    if row["log_end_offset"] not in log.end(asked, answered):
+        yield f"{where} log_end_offset {row['log_end_offset']}, truth {log.end(asked, answered)}"
+    stable = truth.last_stable((row["cluster"], row["topic"], row["partition"]), asked, answered)
+    if row["last_stable_offset"] not in stable:
+        yield f"{where} last_stable_offset {row['last_stable_offset']}, truth {stable}"
+    lag = max(0, row["log_end_offset"] - max(0, row["committed_offset"]))
+    if row["lag"] != lag:
+        yield f"{where} lag {row['lag']}, truth {lag}"
+
+
+def _age(truth: Truth, row: Row) -> Iterable[str]:
+    """How long the oldest record to read has waited, to the millisecond."""
+    where = f"{row['topic']}-{row['partition']} at {row['committed_offset']}"
+    log = truth.logs[row["cluster"], row["topic"], row["partition"]]
+    at = _ns(row["measured_time"])
+    start, record = log.start(at, at).high, log.next_record(row["committed_offset"])
+    if row["committed_offset"] < start:
+        if row["lag_basis"] == "exact":
+            record = log.next_record(start)
+        else:
+            return  # what was lost tells no time, and the row says that it is not exact
+    wanted = 0 if record is None else max(0, at // MS - record.timestamp)
+    if row["lag_basis"] != "exact" or row["lag_ms"] is None or abs(row["lag_ms"] - wanted) > 1:
+        yield f"{where} lag_ms {row['lag_ms']} {row['lag_basis']}, truth {wanted} exact"
+
+
+def _same(what: str, found: Mapping[Key, object], wanted: Mapping[Key, object], verdict: Verdict) -> None:
+    verdict.comparisons += len(wanted)
+    for key in sorted(found.keys() | wanted.keys()):
+        if found.get(key) != wanted.get(key):
+            text = f"{what}: {key[2]}-{key[3]} is {found.get(key)}, truth {wanted.get(key)}"
+            verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
+
+
+def _committed(truth: Truth, at: int) -> dict[Key, object]:
+    last = {key: truth.committed(key, at, at)[0] for key in list(truth.commits)}
+    return {key: (one.offset, one.metadata) for key, one in last.items() if one is not None}
+
+
+def _compare_current(truth: Truth, tables: Tables, answer: Answer, verdict: Verdict) -> None:
+    found = {_key(row): (row["committed_offset"], row["metadata"] or "") for row in tables["current_offsets"]}
+    _same("current_offsets", found, _committed(truth, answer.asked), verdict)
+
+
+def _compare_commits(truth: Truth, tables: Tables, verdict: Verdict) -> None:
+    """Every commit once, in order, at a time between its beginning and its end."""
+    found: dict[Key, list[Row]] = defaultdict(list)
+    for row in sorted(tables["commits"], key=lambda row: row["log_offset"]):
+        found[_key(row)].append(row)
+    for key, commits in truth.commits.items():
+        verdict.comparisons += len(commits)
+        rows = found.pop(key, [])
+        text = _sequence(commits, rows)
+        if text:
+            verdict.differences.append(
+                Difference(NAME, key[0], f"commits of {key[2]}-{key[3]}: {text}", key[2], key[1])
+            )
+    for key in found:
+        verdict.differences.append(Difference(NAME, key[0], f"commits of {key[2]}: truth none", key[2], key[1]))
+
+
+def _sequence(commits: list[Committed], rows: list[Row]) -> str:
+    left = list(rows)
+    for commit in commits:
+        wanted = None if commit.offset < 0 else commit.offset
+        if left and left[0]["committed_offset"] == wanted and _is_then(left[0], commit):
+            left.pop(0)
+        elif commit.outcome == DONE:
+            seen = (left[0]["committed_offset"], str(left[0]["commit_time"])) if left else None
+            return f"{seen}, truth {commit.offset} between {commit.began} and {commit.ended} ns"
+    return f"{len(left)} more than truth" if left else ""
+
+
+def _is_then(row: Row, commit: Committed) -> bool:
+    at = row["commit_time"] or row["log_time"]
+    return commit.began // MS <= _ns(at) // MS <= commit.ended // MS
+
+
+def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
+    wanted: Counter[tuple[Key, int, int]] = Counter()
+    for key, commits in truth.commits.items():
+        known = [one.offset for one in commits if one.offset >= 0]
+        wanted.update((key, one, other) for one, other in pairwise(known) if other < one)
+    found = Counter((_key(row), row["from_offset"], row["to_offset"])
+                    for row in tables["rewinds"] if row["direction"] == "back")  # fmt: skip
+    verdict.comparisons += wanted.total()
+    for key, before, after in (wanted - found) + (found - wanted):
+        counts = f"{found[key, before, after]}, truth {wanted[key, before, after]}"
+        text = f"rewinds of {key[2]}-{key[3]} from {before} to {after}: {counts}"
+        verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
+
+
+def _compare_rates(truth: Truth, tables: Tables, verdict: Verdict) -> None:
+    """Commits by minute; one that was under way at its turn may count in either."""
+    surely: Counter[tuple[str, str, int]] = Counter()
+    perhaps: Counter[tuple[str, str, int]] = Counter()
+    for key, commits in truth.commits.items():
+        for one in commits:
+            if one.offset >= 0:
+                minutes = {one.began // MINUTE_NS, one.ended // MINUTE_NS}
+                surely.update((*key[:2], minute) for minute in minutes if len(minutes) == 1 and one.outcome == DONE)
+                perhaps.update((*key[:2], minute) for minute in minutes)
+    found = {(row["cluster"], row["group_id"], _ns(row["minute"]) // MINUTE_NS): row["offset_commits"]
+             for row in tables["rates"] if row["group_id"] is not None}  # fmt: skip
+    for minute in perhaps.keys() | found.keys():
+        verdict.comparisons += 1
+        count = found.get(minute, 0)
+        if not surely[minute] <= count <= perhaps[minute]:
+            text = f"rates: {count} commits in minute {minute[2]}, truth {surely[minute]} to {perhaps[minute]}"
+            verdict.differences.append(Difference(NAME, minute[0], text, group=minute[1]))
+
+
+def _compare_members(truth: Truth, tables: Tables, verdict: Verdict) -> None:
+    """Each session of a member that was assigned anything has joined."""
+    joined = Counter((row["cluster"], row["group_id"], row["client_id"])
+                     for row in tables["group_events"] if row["event"] == "joined")  # fmt: skip
+    for (cluster, group), some in truth.assigned.items():
+        sessions = {(one.actor, one.session) for one in some if one.places}
+        for actor, count in Counter(actor for actor, _ in sessions).items():
+            verdict.comparisons += 1
+            if joined[cluster, group, actor] < count:
+                text = f"group_events: {actor} has joined {joined[cluster, group, actor]} times, truth {count}"
+                verdict.differences.append(Difference(NAME, cluster, text, group=group))
+
+
+def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
+    """The tables with one thing wrong, in each way."""
+    for name, column in (("lag", "lag"), ("lag", "lag_ms"), ("lag", "log_end_offset"), ("commits", "committed_offset"),
+                         ("current_offsets", "committed_offset"), ("rewinds", "to_offset"), ("rates", "offset_commits"),
+                         ("group_events", "event")):  # fmt: skip
+        rows = answer.content.get(name, [])
+        if name == "rewinds":
+            rows = [row for row in rows if row["direction"] == "back"]
+        chosen = [row for row in rows if row[column] is not None and row.get("lag_basis", "exact") == "exact"
+                  and row["group_id"] is not None and row[column] != ""]  # fmt: skip
+        if name == "group_events":
+            chosen = [row for row in chosen if row["event"] == "joined"]
+        if not chosen:
+            continue
+        wrong = rng.choice(chosen)
+        value = "spoilt" if column == "event" else wrong[column] + 100_000
+
+        def is_wrong(row: Row, wrong: Row = wrong, name: str = name) -> bool:
+            """Of a member's events all, as it may have joined again."""
+            return row is wrong or (name == "group_events" and row["client_id"] == wrong["client_id"])
+
+        whole = [{**row, column: value} if is_wrong(row) else row for row in answer.content[name]]
+        yield Answer("all", answer.asked, answer.answered, {**answer.content, name: whole}, answer.status)
+
+
+RESTING = ("lag", "commits", "current_offsets", "rewinds", "rates", "group_events")
