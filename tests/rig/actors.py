@@ -11,7 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from tests.rig.facts import Notebook, Trouble, now
 
-CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False}
+CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False,
+          "topic.metadata.refresh.interval.ms": 3000}  # fmt: skip
 
 
 def ends_of(client: Any, topic: str, partition: int) -> tuple[int, int]:

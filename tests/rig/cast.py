@@ -6,7 +6,19 @@ import random
 from collections.abc import Sequence
 
 from tests.rig.clusters import release_of
-from tests.rig.story import Actor, Committer, Consumer, Cutter, Mirror, Producer, Story, Topic
+from tests.rig.story import (
+    Actor,
+    Committer,
+    Consumer,
+    Cutter,
+    Grower,
+    Mirror,
+    Onlooker,
+    Phoenix,
+    Producer,
+    Story,
+    Topic,
+)
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ODD_NAMES = ("gruppe übermäßig", "a/b\\c", "群組 1", 'quoted "name", with commas', "-starts-with-a-dash", "*",
@@ -82,9 +94,19 @@ def _part(rng: random.Random, cluster: str, prefix: str) -> Casting:
     old = cast.topic("old", 2)
     cast.producer(old, (10, 1000), times="past", rate=20.0)
     cast.actors.append(Cutter(cast.name("cutter"), cluster, old, every_s=8.0))
+    keyed = cast.topic("keyed", 2, cleanup_policy="compact", segment_ms="3000", min_cleanable_dirty_ratio="0.01",
+                       max_compaction_lag_ms="3000")  # fmt: skip
+    cast.producer(keyed, (10, 500), keys=30, nulls=0.2)
+    brief = cast.topic("brief", 2, retention_ms="10000", segment_ms="2000")
+    cast.producer(brief, (10, 1000))
+    cast.actors.append(Onlooker(cast.name("onlooker"), cluster, brief))
+    growing = cast.topic("growing", 1)
+    cast.producer(growing, (10, 1000))
+    cast.actors.append(Grower(cast.name("grower"), cluster, growing))
+    cast.actors.append(Phoenix(cast.name("phoenix"), cluster, f"{prefix}-ashes", f"{prefix}-phoenix"))
     wide = cast.topic("wide", 200)
     cast.producer(wide, (10, 200), rate=30.0, linger_ms=1000)
-    everything = [orders, blobs, jumbled, equal, stamped, paid, old]
+    everything = [orders, blobs, jumbled, equal, stamped, paid, old, keyed, brief, growing]
     _readers(cast, everything)
     cast.committer(f"{prefix}-wide", [wide], every_s=15.0, share=0.9)
     for odd in rng.sample(ODD_NAMES, 3):

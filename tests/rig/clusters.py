@@ -21,6 +21,8 @@ SETTINGS = {
     "log.retention.ms": "-1",  # records with old timestamps stay
     "message.max.bytes": "2000000",
     "log.cleaner.backoff.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "1000",
     "group.consumer.session.timeout.ms": "10000",
     "group.consumer.min.session.timeout.ms": "5000",
     "group.consumer.heartbeat.interval.ms": "1000",
@@ -43,7 +45,8 @@ def new_cluster(cluster: str) -> RunningBroker:
     """Not started yet."""
     kind = kind_of(cluster)
     if kind == "embedded":
-        return GroupkeeperBroker(SETTINGS)
+        # Offsets topics keep their history, as Apache's do by their large segments.
+        return GroupkeeperBroker({**SETTINGS, "groupkeeper.internal.topics.roll.bytes": "104857600"})
     return ApacheKafka(SETTINGS, version=kind.partition("-")[2])
 
 

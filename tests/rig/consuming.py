@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from tests.rig.actors import CLIENT, Performer
-from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Consumed, Left, now
+from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Consumed, Joining, Left, now
 from tests.rig.story import Consumer
 
 REFUSALS = frozenset([
@@ -62,6 +62,7 @@ class ConsumerThread(Performer):
         self._has, self._positions, self._unsaved = set(), {}, 0
         self._held.clear()
         self._paused = set()
+        self.notebook.write(Joining(actor.cluster, actor.group, actor.name, self._session, now()))
         self._client = confluent_kafka.Consumer(settings)
         self._client.subscribe(
             list(actor.topics), on_assign=self._gain, on_revoke=self._give_back, on_lost=self._give_back

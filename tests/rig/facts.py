@@ -116,6 +116,16 @@ class Assigned(NamedTuple):
     ended: int
 
 
+class Joining(NamedTuple):
+    """A member begins to join; it is in the group once it is assigned something, or nothing."""
+
+    cluster: str
+    group: str
+    actor: str
+    session: int
+    ended: int
+
+
 class Left(NamedTuple):
     """A member has left its group; ``is_dead``: without a word, so that its session must expire."""
 
@@ -136,10 +146,12 @@ class Trouble(NamedTuple):
     ended: int
 
 
-Fact: TypeAlias = Made | Removed | Produced | TransactionEnded | Cut | Committed | Consumed | Assigned | Left | Trouble
+Fact: TypeAlias = (
+    Made | Removed | Produced | TransactionEnded | Cut | Committed | Consumed | Joining | Assigned | Left | Trouble
+)
 KINDS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Consumed, Assigned, Left, Trouble)
+    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Consumed, Joining, Assigned, Left, Trouble)
 }
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import random
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -81,7 +80,7 @@ def _wrong(truth: Truth, answer: Answer, row: Mapping[str, Any], commits: Mappin
     topic, partition, after = row["topic"], row["partition"], row["after"]
     target = truth.logs[answer.cluster, topic, partition]
     skipped, replayed = _moved(truth, answer, target, after, commits)
-    said_skips, said_replays = said(row["why"], answer.content["notes"])
+    said_skips, said_replays = row["skipped"] or 0, row["replayed"] or 0
     where = f"{topic}-{partition} {commits[partition]} -> {after} ({row['why']!r})"
     if len(skipped) > said_skips:
         return f"{where} skips {len(skipped)} unread records (first {skipped[0].offset}), said {said_skips}"
@@ -113,24 +112,6 @@ def _moved(
     return skipped, replayed
 
 
-ANY = 1 << 62
-
-
-def said(why: str, notes: Iterable[str]) -> tuple[int, int]:
-    """How many records may be skipped and replayed by what the plan says of the partition; ANY: it gives no number."""
-    text = why.replace(",", "")
-    skips = replays = 0
-    if number := re.search(r"(\d+) records? (?:are|is|may be|would be) (?:skipped|passed over)", text):
-        skips = int(number[1])
-    elif re.search(r"skip|passed over|late records|holds no record with a time", text):
-        skips = ANY
-    if number := re.search(r"(\d+) records? (?:are|is|may be) (?:read again|replayed)", text):
-        replays = int(number[1])
-    elif re.search(r"read again|replay|still to (?:come|be copied)", text):
-        replays = ANY
-    return skips, replays
-
-
 def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
     """Plans that skip, and that replay, without a word."""
     source, topic = answer.about["source"], answer.about["topic"]
@@ -142,6 +123,6 @@ def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]
             if any(_moved(truth, answer, target, wrong, commits)):
                 content = copy.deepcopy(answer.content)
                 (one,) = (each for each in content["changes"] if each["partition"] == row["partition"])
-                one["after"], one["why"] = wrong, "exact"
+                one |= {"after": wrong, "skipped": 0, "replayed": 0}
                 yield replace(answer, content=content)
                 return

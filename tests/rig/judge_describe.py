@@ -26,6 +26,9 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
             continue
         group, topic, partition, current, end, lag = words[:6]
         log = truth.logs.get((answer.cluster, topic, int(partition)))
+        if log is None or truth.is_changing(answer.cluster, topic, answer.asked):
+            verdict.leave(f"{NAME}: the topic was being changed")
+            continue
         key = (answer.cluster, group, topic, int(partition))
         commits = truth.committed(key, answer.asked, answer.answered)
         admissible = ["-" if one is None else str(one.offset) for one in commits]
@@ -33,8 +36,8 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
         wrong = []
         if current not in admissible:
             wrong.append(f"CURRENT-OFFSET {current}, truth {' or '.join(admissible)}")
-        bounds = log.end(answer.asked, answer.answered) if log is not None else None
-        if bounds is None or not end.isdecimal() or int(end) not in bounds:
+        bounds = log.end(answer.asked, answer.answered)
+        if not end.isdecimal() or int(end) not in bounds:
             wrong.append(f"LOG-END-OFFSET {end}, truth {bounds}")
         elif lag != ("-" if current == "-" else str(int(end) - int(current))):
             wrong.append(f"LAG {lag} of {current} and {end}")

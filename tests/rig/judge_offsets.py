@@ -26,13 +26,16 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
     seen: set[tuple[str, str, int]] = set()
     for row in answer.content["offsets"]:
         seen.add((row["group"], row["topic"], row["partition"]))
+        if truth.is_changing(answer.cluster, row["topic"], answer.asked):
+            verdict.leave(f"{NAME}: the topic was being changed")
+            continue
         for text in _row(truth, answer, row):
             verdict.differences.append(Difference(NAME, answer.cluster, text, row["topic"], row["group"]))
         verdict.comparisons += 6
     for problem in answer.content["problems"]:
         verdict.differences.append(Difference(NAME, answer.cluster, f"problem {problem}", group=problem.get("group")))
     for key, commits in truth.commits.items():
-        if key[0] != answer.cluster or key[1:] in seen:
+        if key[0] != answer.cluster or key[1:] in seen or truth.is_changing(key[0], key[2], answer.asked):
             continue
         verdict.comparisons += 1
         if None not in truth.committed(key, answer.asked, answer.answered):
@@ -47,7 +50,8 @@ def _row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[str]:
     where = f"{row['topic']}-{row['partition']}"
     log = truth.logs.get(place)
     if log is None:
-        yield f"{where} is no partition of the story"
+        if (row["status"], row["lag"]) != ("deleted", None) or (answer.cluster, row["topic"]) not in truth.removed:
+            yield f"{where} is {row['status']} with lag {row['lag']}, truth: there is no such partition"
         return
     asked, answered = answer.asked, answer.answered
     commits = truth.committed((answer.cluster, row["group"], row["topic"], row["partition"]), asked, answered)
@@ -89,7 +93,7 @@ def _brief(commit: tuple[int, str] | None) -> str:
 def spoil(answer: Answer, rng: random.Random) -> Answer | None:
     """The answer with one thing wrong."""
     content = copy.deepcopy(answer.content)
-    rows = [row for row in content["offsets"] if row["current_offset"] is not None]
+    rows = [row for row in content["offsets"] if row["current_offset"] is not None and row["lag"] is not None]
     if not rows:
         return None
     row = rng.choice(rows)

@@ -52,7 +52,7 @@ def look(desk: Desk, answer: Answer, names: Iterable[str]) -> Answer:
 def judge_running(truth: Truth, answer: Answer) -> Verdict:
     """Lag at the time that each row states, while traffic runs."""
     verdict = _began(answer)
-    for row in answer.content.get("lag", ()):
+    for row in _lasting(truth, answer.content["lag"]):
         verdict.comparisons += 3
         for text in _lag_row(truth, row, SLACK_NS):
             verdict.differences.append(_difference(f"lag while traffic runs: {text}", row))
@@ -63,7 +63,7 @@ def judge_resting(truth: Truth, answer: Answer) -> Verdict:
     """All tables, exactly."""
     verdict = _began(answer)
     tables = answer.content
-    for row in tables["lag"]:
+    for row in _lasting(truth, tables["lag"]):
         verdict.comparisons += 6
         for text in [*_lag_row(truth, row, 0), *_age(truth, row)]:
             verdict.differences.append(_difference(f"lag: {text}", row))
@@ -78,7 +78,10 @@ def judge_resting(truth: Truth, answer: Answer) -> Verdict:
 def judge_as_of(truth: Truth, answer: Answer, at: int) -> Verdict:
     """The offsets of a moment at which all rested."""
     verdict = _began(answer)
-    found = {_key(row): (row["committed_offset"], row["metadata"] or "") for row in answer.content["offsets_as_of"]}
+    found = {
+        _key(row): (row["committed_offset"], row["metadata"] or "")
+        for row in _lasting(truth, answer.content["offsets_as_of"])
+    }
     _same("as of", found, _committed(truth, at), verdict)
     return verdict
 
@@ -97,6 +100,19 @@ def _difference(text: str, row: Mapping[str, Any]) -> Difference:
 
 def _key(row: Mapping[str, Any]) -> Key:
     return (row["cluster"], row["group_id"], row["topic"], row["partition"])
+
+
+def _lasting(truth: Truth, rows: Iterable[Row]) -> list[Row]:
+    """Without topics that were removed, of which groups may or may not have offsets."""
+    return [row for row in rows if (row["cluster"], row["topic"]) not in truth.removed]
+
+
+def _found(truth: Truth, rows: Iterable[Row]) -> dict[Key, object]:
+    return {_key(row): (row["committed_offset"], row["metadata"] or "") for row in _lasting(truth, rows)}
+
+
+def _kept(truth: Truth) -> dict[Key, list[Committed]]:
+    return {key: some for key, some in truth.commits.items() if (key[0], key[2]) not in truth.removed}
 
 
 def _ns(time: datetime) -> int:
@@ -132,6 +148,8 @@ def _age(truth: Truth, row: Row) -> Iterable[str]:
     log = truth.logs[row["cluster"], row["topic"], row["partition"]]
     at = _ns(row["measured_time"])
     start, record = log.start(at, at).high, log.next_record(row["committed_offset"])
+    if record is not None and truth.is_compacted(record):
+        return
     if row["committed_offset"] < start:
         if row["lag_basis"] == "exact":
             record = log.next_record(start)
@@ -151,21 +169,24 @@ def _same(what: str, found: Mapping[Key, object], wanted: Mapping[Key, object], 
 
 
 def _committed(truth: Truth, at: int) -> dict[Key, object]:
-    last = {key: truth.committed(key, at, at)[0] for key in list(truth.commits)}
+    last = {key: truth.committed(key, at, at)[0] for key in _kept(truth)}
     return {key: (one.offset, one.metadata) for key, one in last.items() if one is not None}
 
 
 def _compare_current(truth: Truth, tables: Tables, answer: Answer, verdict: Verdict) -> None:
-    found = {_key(row): (row["committed_offset"], row["metadata"] or "") for row in tables["current_offsets"]}
+    found = {
+        _key(row): (row["committed_offset"], row["metadata"] or "")
+        for row in _lasting(truth, tables["current_offsets"])
+    }
     _same("current_offsets", found, _committed(truth, answer.asked), verdict)
 
 
 def _compare_commits(truth: Truth, tables: Tables, verdict: Verdict) -> None:
     """Every commit once, in order, at a time between its beginning and its end."""
     found: dict[Key, list[Row]] = defaultdict(list)
-    for row in sorted(tables["commits"], key=lambda row: row["log_offset"]):
+    for row in sorted(_lasting(truth, tables["commits"]), key=lambda row: row["log_offset"]):
         found[_key(row)].append(row)
-    for key, commits in truth.commits.items():
+    for key, commits in _kept(truth).items():
         verdict.comparisons += len(commits)
         rows = found.pop(key, [])
         text = _sequence(commits, rows)
@@ -196,11 +217,11 @@ def _is_then(row: Row, commit: Committed) -> bool:
 
 def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
     wanted: Counter[tuple[Key, int, int]] = Counter()
-    for key, commits in truth.commits.items():
+    for key, commits in _kept(truth).items():
         known = [one.offset for one in commits if one.offset >= 0]
         wanted.update((key, one, other) for one, other in pairwise(known) if other < one)
     found = Counter((_key(row), row["from_offset"], row["to_offset"])
-                    for row in tables["rewinds"] if row["direction"] == "back")  # fmt: skip
+                    for row in _lasting(truth, tables["rewinds"]) if row["direction"] == "back")  # fmt: skip
     verdict.comparisons += wanted.total()
     for key, before, after in (wanted - found) + (found - wanted):
         counts = f"{found[key, before, after]}, truth {wanted[key, before, after]}"

@@ -57,6 +57,8 @@ async def _call(servers: str, cluster: str, positions: list[Position], times: di
 def judge(truth: Truth, answer: Answer) -> Verdict:
     verdict = Verdict()
     for position, found in answer.content.get("records", {}).items():
+        if _leaves(truth, answer, position, verdict):
+            continue
         log = truth.logs[answer.cluster, position.topic, position.partition]
         admissible = records_at(truth, answer, position)
         verdict.comparisons += 1
@@ -67,14 +69,25 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
             text = f"record at {where}: {found}, truth {truths} (end {end})"
             verdict.differences.append(Difference(NAME, answer.cluster, text, position.topic))
     for place, found in answer.content.get("offsets", {}).items():
+        if _leaves(truth, answer, place, verdict):
+            continue
         timestamp = answer.content["times"][place]
         log = truth.logs[answer.cluster, place.topic, place.partition]
         verdict.comparisons += 1
-        firsts = offsets_from(log, answer, timestamp)
+        firsts = offsets_from(truth, log, answer, timestamp)
         if found not in firsts:
             text = f"offset of time {timestamp} in {place}: {found}, truth {sorted(firsts)}"
             verdict.differences.append(Difference(NAME, answer.cluster, text, place.topic))
     return verdict
+
+
+def _leaves(truth: Truth, answer: Answer, place: Position | TopicPartition, verdict: Verdict) -> bool:
+    """Whether the topic was being changed when the question was asked."""
+    is_there = (answer.cluster, place.topic, place.partition) in truth.logs
+    if is_there and not truth.is_changing(answer.cluster, place.topic, answer.asked):
+        return False
+    verdict.leave(f"{NAME}: the topic was being changed")
+    return True
 
 
 def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | str | None]:
@@ -96,7 +109,7 @@ def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | st
     return found | {None}
 
 
-def offsets_from(log: Log, answer: Answer, timestamp: int) -> set[tuple[int, int]]:
+def offsets_from(truth: Truth, log: Log, answer: Answer, timestamp: int) -> set[tuple[int, int]]:
     """First records with that time or a later one, with their times; offset -1: there is none."""
     start = log.start(answer.asked, answer.answered)
     found: set[tuple[int, int]] = set()
@@ -104,7 +117,7 @@ def offsets_from(log: Log, answer: Answer, timestamp: int) -> set[tuple[int, int
     while (record := log.first_from_time(timestamp, at)) is not None:
         if record.began < answer.answered:
             found.add((record.offset, record.timestamp))
-        if record.ended <= answer.asked and record.offset >= start.high:
+        if record.ended <= answer.asked and record.offset >= start.high and not truth.is_compacted(record):
             return found
         at = record.offset + 1
     return found | {(NO_RECORD, NO_RECORD)}

@@ -12,7 +12,7 @@ import kafka
 import kafka.errors
 from tests.rig.actors import Performer
 from tests.rig.consuming import SESSION_MS
-from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Left, now
+from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Joining, Left, now
 from tests.rig.story import Consumer
 
 Place = tuple[str, int]
@@ -32,6 +32,8 @@ class OtherThread(Performer):
     def _rejoin(self) -> None:
         self._session += 1
         self._positions, self._unsaved = {}, 0
+        actor = self.actor
+        self.notebook.write(Joining(actor.cluster, actor.group, actor.name, self._session, now()))
         self.enter()
         self._joined = time.monotonic()
 

@@ -15,17 +15,26 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.rig import judge_clone, judge_describe, judge_offsets, judge_pipeline, judge_plans, judge_times
+from tests.rig import (
+    judge_clone,
+    judge_describe,
+    judge_members,
+    judge_offsets,
+    judge_pipeline,
+    judge_plans,
+    judge_times,
+)
 from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
 from tests.rig.facts import Notebook, Tail, now
 from tests.rig.story import Consumer, Story
 from tests.rig.truth import Truth
+from tests.rig.upheaval import LOOK_S
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC_S = 25.0
 GAP_S = 4.0
-QUESTIONS = (judge_offsets, judge_describe, judge_times)
+QUESTIONS = (judge_offsets, judge_describe, judge_times, judge_members)
 """Asked while traffic runs, and again while it rests."""
 
 Say = Callable[[str], None]
@@ -180,6 +189,11 @@ class Run:
         self.rests.append(now())
         self.learn()
 
+    def _hear(self) -> None:
+        """What was noticed since by those who look on."""
+        time.sleep(3 * LOOK_S)
+        self._pause()
+
     def _resume(self) -> None:
         for worker in self.workers:
             worker.tell("resume")
@@ -190,6 +204,7 @@ class Run:
         for question in QUESTIONS:
             for cluster in self.story.clusters:
                 self._ask(question, cluster)
+        self._hear()
         self._judge_all()
         self._change_and_clone()
         self.say(self.report.text(self.truth).splitlines()[0])
@@ -205,9 +220,11 @@ class Run:
                 time.sleep(0.2)
         answer = judge_pipeline.look(self.desk, asked.result(), ["lag"])
         self._pause()
+        self._hear()
         self._judge_tables(answer, lambda one: judge_pipeline.judge_running(self.truth, one))
         answer = judge_pipeline.ask(self.desk, clusters, "snapshot")
         tables = judge_pipeline.look(self.desk, answer, judge_pipeline.RESTING)
+        self._hear()
         self._judge_tables(tables, lambda one: judge_pipeline.judge_resting(self.truth, one))
         at = self.rng.choice(self.rests[:-1])
         time_text = f"{datetime.fromtimestamp(at // 1000 / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -97,8 +97,42 @@ class Cutter:
     every_s: float = 10.0
 
 
-Actor = Producer | Consumer | Committer | Cutter
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (Producer, Consumer, Committer, Cutter)}
+@dataclass(frozen=True)
+class Onlooker:
+    """Writes down where the logs of a topic begin that retention cuts."""
+
+    name: str
+    cluster: str
+    topic: str
+
+
+@dataclass(frozen=True)
+class Grower:
+    """Gives a topic one more partition now and then, up to ``most``."""
+
+    name: str
+    cluster: str
+    topic: str
+    every_s: float = 15.0
+    most: int = 8
+
+
+@dataclass(frozen=True)
+class Phoenix:
+    """Makes a topic, writes and commits, deletes it, and begins again."""
+
+    name: str
+    cluster: str
+    topic: str
+    group: str
+    partitions: int = 2
+    every_s: float = 10.0
+
+
+Actor = Producer | Consumer | Committer | Cutter | Onlooker | Grower | Phoenix
+KINDS: dict[str, type] = {
+    kind.__name__: kind for kind in (Producer, Consumer, Committer, Cutter, Onlooker, Grower, Phoenix)
+}
 
 
 @dataclass(frozen=True)
@@ -144,7 +178,7 @@ class Story:
 
 
 def topics_of(actor: Actor) -> Sequence[str]:
-    return (actor.topic,) if isinstance(actor, Producer | Cutter) else actor.topics
+    return actor.topics if isinstance(actor, Consumer | Committer) else (actor.topic,)
 
 
 def _actor(fields: dict[str, object]) -> Actor:

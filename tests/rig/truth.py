@@ -20,6 +20,7 @@ from tests.rig.facts import (
     Consumed,
     Cut,
     Fact,
+    Joining,
     Left,
     Made,
     Produced,
@@ -35,6 +36,8 @@ Key = tuple[str, str, str, int]
 """Cluster, group, topic and partition."""
 
 FOREVER = 1 << 62
+CHANGE_NS = 10_000_000_000
+"""So long after a topic was made or removed brokers and clients may still know it as it was."""
 
 
 class Between(NamedTuple):
@@ -110,7 +113,10 @@ class Truth:
 
     logs: dict[Place, Log] = field(default_factory=dict)
     topics: dict[tuple[str, str], Made] = field(default_factory=dict)
-    removed: list[Removed] = field(default_factory=list)
+    removed: dict[tuple[str, str], list[Removed]] = field(default_factory=lambda: defaultdict(list))
+    changed: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Of topics that were removed, made again or grown: when last."""
+    joining: dict[tuple[str, str], list[Joining]] = field(default_factory=lambda: defaultdict(list))
     commits: dict[Key, list[Committed]] = field(default_factory=lambda: defaultdict(list))
     by_group: dict[tuple[str, str], set[Key]] = field(default_factory=lambda: defaultdict(set))
     transactions: dict[tuple[str, str], TransactionEnded] = field(default_factory=dict)
@@ -130,12 +136,24 @@ class Truth:
                     self._add_to_group(fact)
 
     def _add_topic(self, fact: Made | Removed) -> None:
+        name = (fact.cluster, fact.topic)
         if isinstance(fact, Removed):
-            self.removed.append(fact)
+            self.removed[name].append(fact)
+            made = self.topics.pop(name)
+            for partition in range(made.partitions):
+                del self.logs[fact.cluster, fact.topic, partition]
+            self.changed[name] = fact.ended
             return
-        self.topics[fact.cluster, fact.topic] = fact
+        before = self.topics.get(name)
+        if before is not None or name in self.removed:
+            self.changed[name] = fact.ended
+        self.topics[name] = fact if before is None else before._replace(partitions=fact.partitions)
         for partition in range(fact.partitions):
             self.logs.setdefault((fact.cluster, fact.topic, partition), Log())
+
+    def is_changing(self, cluster: str, topic: str, asked: int) -> bool:
+        """Whether the topic became another one after the question, or so shortly before that not all know it."""
+        return self.changed.get((cluster, topic), 0) > asked - CHANGE_NS
 
     def _add_to_log(self, fact: Produced | TransactionEnded | Cut) -> None:
         match fact:
@@ -149,12 +167,14 @@ class Truth:
             case Cut():
                 self.logs[fact.cluster, fact.topic, fact.partition].cuts.append(fact)
 
-    def _add_to_group(self, fact: Committed | Consumed | Assigned | Left | Trouble) -> None:
+    def _add_to_group(self, fact: Committed | Consumed | Joining | Assigned | Left | Trouble) -> None:
         match fact:
             case Committed() if fact.outcome != FAILED:
                 key = (fact.cluster, fact.group, fact.topic, fact.partition)
                 insort(self.commits[key], fact, key=lambda one: one.began)
                 self.by_group[fact.cluster, fact.group].add(key)
+            case Joining():
+                self.joining[fact.cluster, fact.group].append(fact)
             case Assigned():
                 self.assigned[fact.cluster, fact.group].append(fact)
             case Left():
@@ -173,7 +193,8 @@ class Truth:
                 before, others = commit, [one for one in others if one is not None and one.ended > commit.began]
             elif commit.began < answered:
                 others.append(commit)
-        return [None if one is None or one.offset < 0 else one for one in [before, *others]]
+        found = [None if one is None or one.offset < 0 else one for one in [before, *others]]
+        return [*found, None] if (key[0], key[2]) in self.removed else found  # they go with the topic, some time
 
     def last_stable(self, place: Place, asked: int, answered: int) -> Between:
         """Where readers of committed records stop."""
@@ -190,7 +211,10 @@ class Truth:
 
     def is_compacted(self, record: Produced) -> bool:
         """Whether it may be gone, as its topic is compacted."""
-        made = self.topics.get((record.cluster, record.topic))
+        return self.is_compacted_topic(record.cluster, record.topic)
+
+    def is_compacted_topic(self, cluster: str, topic: str) -> bool:
+        made = self.topics.get((cluster, topic))
         return made is not None and "compact" in made.settings.get("cleanup.policy", "")
 
     def groups(self, cluster: str, answered: int) -> set[str]:
@@ -199,8 +223,29 @@ class Truth:
         return found | {group for (where, group), some in self.assigned.items()
                         if where == cluster and any(one.ended < answered for one in some)}  # fmt: skip
 
-    def members(self, cluster: str, group: str) -> dict[str, Assigned]:
-        """The last assignment of each member that has not left, by actor: as it is once all rest."""
-        gone = {(one.actor, one.session) for one in self.left[cluster, group]}
-        last = {one.actor: one for one in self.assigned[cluster, group]}
+    def members(self, cluster: str, group: str, at: int) -> dict[str, Assigned]:
+        """The last assignment of each member that has not left, by actor."""
+        gone = {(one.actor, one.session) for one in self.left[cluster, group] if one.began <= at}
+        last = {one.actor: one for one in self.assigned[cluster, group] if one.ended <= at}
         return {actor: one for actor, one in last.items() if (actor, one.session) not in gone}
+
+    def is_calm(self, cluster: str, group: str, since: int, until: int, death: int) -> bool:
+        """Whether all who joined were assigned something by then, or nothing, and no member came, went or died."""
+        name = (cluster, group)
+        times = [one.ended for one in self.assigned[name]] + [one.ended for one in self.joining[name]]
+        if any(since <= at <= until for at in times):
+            return False
+        if any(one.ended >= since and one.began <= until for one in self.left[name]):
+            return False
+        if any(one.is_dead and since - death <= one.ended <= until for one in self.left[name]):
+            return False
+        members = self.members(cluster, group, since)
+        gone = {(one.actor, one.session) for one in self.left[name] if one.ended <= since}
+        begun = {(one.actor, one.session) for one in self.joining[name] if one.ended <= since} - gone
+        places = [place for one in members.values() for place in one.places]
+        topics = {topic for topic, _ in places}
+        return (
+            begun == {(actor, one.session) for actor, one in members.items()}
+            and len(places) == len({tuple(place) for place in places})
+            and not any(self.is_changing(cluster, topic, since) for topic in topics)
+        )

@@ -17,7 +17,8 @@ from tests.rig.consuming import ConsumerThread
 from tests.rig.facts import Notebook
 from tests.rig.others import AiokafkaThread, KafkaPythonThread
 from tests.rig.producing import ProducerThread
-from tests.rig.story import Actor, Committer, Consumer, Cutter, Producer, Story
+from tests.rig.story import Actor, Committer, Consumer, Cutter, Grower, Onlooker, Phoenix, Producer, Story
+from tests.rig.upheaval import GrowerThread, OnlookerThread, PhoenixThread
 
 LIBRARIES = {"confluent": ConsumerThread, "kafka-python": KafkaPythonThread, "aiokafka": AiokafkaThread}
 
@@ -33,6 +34,12 @@ def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, s
             return CommitterThread(actor, gate, notebook, servers, rng)
         case Cutter():
             return CutterThread(actor, gate, notebook, servers, rng)
+        case Onlooker():
+            return OnlookerThread(actor, gate, notebook, servers, rng)
+        case Grower():
+            return GrowerThread(actor, gate, notebook, servers, rng)
+        case Phoenix():
+            return PhoenixThread(actor, gate, notebook, servers, rng)
 
 
 def main(folder: Path, name: str, actors: list[str]) -> int:

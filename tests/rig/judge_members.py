@@ -1,0 +1,66 @@
+"""Members with what they are assigned, and the states of groups, once a group has come to rest."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.truth import Truth
+
+NAME = "members"
+CALM_NS = 4_000_000_000
+"""So long nothing must have happened in a group, as the client and the broker learn of it one after the other."""
+
+DEATH_NS = 40_000_000_000
+"""So long a member that was killed may still be there."""
+
+
+def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
+    members = desk.ask(cluster, "groups", "members", "--all-groups")
+    states = desk.ask(cluster, "groups", "describe", "--all-groups", "--view", "state")
+    content = {"members": members.content["members"], "groups": states.content["groups"]}
+    return Answer(cluster, members.asked, states.answered, content)
+
+
+def judge(truth: Truth, answer: Answer) -> Verdict:
+    verdict = Verdict()
+    rows = {row["group"]: row for row in answer.content["groups"]}
+    for where, group in sorted(set(truth.by_group) | set(truth.assigned)):
+        if where != answer.cluster or group not in rows:
+            continue
+        if not truth.is_calm(where, group, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS):
+            verdict.leave("members: the group was rebalancing")
+            continue
+        for text in _group(truth, answer, group, rows[group]["state"], rows[group]["members"]):
+            verdict.differences.append(Difference(NAME, where, text, group=group))
+        verdict.comparisons += 3
+    return verdict
+
+
+def _group(truth: Truth, answer: Answer, group: str, state: str, count: int) -> Iterable[str]:
+    members = truth.members(answer.cluster, group, answer.asked)
+    wanted = {actor: sorted((topic, place) for topic, place in one.places) for actor, one in members.items()}
+    found = {
+        row["client_id"]: sorted((place["topic"], place["partition"]) for place in row["assignment"])
+        for row in answer.content["members"]
+        if row["group"] == group
+    }
+    if state != ("Stable" if wanted else "Empty"):
+        yield f"state {state}, truth {'Stable' if wanted else 'Empty'}"
+    if count != len(wanted):
+        yield f"{count} members, truth {len(wanted)}"
+    for actor in sorted(wanted.keys() | found.keys()):
+        if wanted.get(actor) != found.get(actor):
+            yield f"member {actor} has {found.get(actor)}, truth {wanted.get(actor)}"
+
+
+def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+    content = copy.deepcopy(answer.content)
+    empty = [row for row in content["groups"] if row["state"] == "Empty"]
+    if not empty:
+        return None
+    rng.choice(empty)["state"] = "Stable"
+    return replace(answer, content=content)
