@@ -142,3 +142,17 @@ async def test_the_last_fetched_epoch_tells_a_log_that_was_cut_off(wire: "Wire")
     assert not part.records
     answer = await wire.call(request([Wanted("t", 0, 0, last_fetched_epoch=3)]), 12, FetchResponse)
     assert answer.responses[0].partitions[0].error_code == errors.OffsetOutOfRange.code
+
+
+async def test_aborted_transactions_are_null_where_there_was_no_room(wire: "Wire") -> None:
+    await wire.create("t", 2)
+    for partition in (0, 1):
+        await wire.produce("t", batch(1000), partition=partition)
+    asked = request([Wanted("t", 0), Wanted("t", 1, max_bytes=100), Wanted("t", 1, offset=1)])
+    asked.isolation_level = 1
+    answer = await wire.call(asked, 12, FetchResponse)
+    assert [part.aborted_transactions for topic in answer.responses for part in topic.partitions] == [[], []]
+    asked = request([Wanted("t", 0), Wanted("t", 1, max_bytes=100)])
+    asked.isolation_level = 1
+    answer = await wire.call(asked, 12, FetchResponse)
+    assert [part.aborted_transactions for topic in answer.responses for part in topic.partitions] == [[], None]

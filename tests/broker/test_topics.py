@@ -108,8 +108,8 @@ class TestMetadata:
         wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(b"\x01" * 16, None)]
         answer = await wire.call(MetadataRequest(wanted, False), 12, MetadataResponse)
         assert [(topic.name, topic.error_code) for topic in answer.topics] == [
-            ("t", 0),
             (None, errors.UnknownTopicId.code),
+            ("t", 0),
         ]
         refused = await wire.call(MetadataRequest([MetadataRequestTopic(topic_id, None)]), 10, MetadataResponse)
         assert refused.topics[0].error_code == errors.InvalidRequest.code

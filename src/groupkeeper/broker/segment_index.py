@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from struct import Struct
 
@@ -76,6 +76,16 @@ class SegmentIndex:
         """Where to begin to look for an offset: no batch before that position holds it or a later one."""
         entry = bisect_right(self._offsets, offset) - 1
         return self._positions[entry] if entry >= 0 else 0
+
+    def offset_behind(self, position: int) -> int | None:
+        """Last offset of the first indexed batch that begins at a position or later; None when there is none.
+
+        The very first entry counts only for an earlier position: Apache Kafka's search never hits it.
+        """
+        entry = bisect_left(self._positions, position)
+        if entry == 0 and self._positions and self._positions[0] == position:
+            entry = 1
+        return self._offsets[entry] if entry < len(self._offsets) else None
 
     def offset_before(self, timestamp: int) -> int:
         """Where to begin to look for a timestamp: in batches that end before that offset all are smaller."""

@@ -335,6 +335,17 @@ class PartitionLog:
             last, end = self._segments[-1], self._segments[-1].size
         return end - position if segment is last else None
 
+    def offset_behind(self, offset: int, size: int) -> int:
+        """An offset that no record within `size` bytes from an offset on reaches, as near as the index tells."""
+        segment, position = self._place_of(offset)
+        if segment is None:
+            return offset
+        found = segment.index.offset_behind(position + size)
+        if found is not None:
+            return found
+        later = bisect_right(self._segments, segment.base_offset, key=lambda one: one.base_offset)
+        return self._segments[later].base_offset if later < len(self._segments) else self.log_end_offset
+
     def _place_of(self, offset: int) -> tuple[Segment | None, int]:
         """Where the first batch begins that holds `offset` or a later one; None when there is none."""
         for segment in self._segments[self._segment_index(offset) :]:

@@ -25,7 +25,6 @@ from groupkeeper.protocol.messages.fetch_response import (
     FetchResponse,
     PartitionData,
 )
-from groupkeeper.protocol.record_batch import iter_headers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,6 +214,7 @@ class _Reading:
             )
         if part.last_fetched_epoch == LEADER_EPOCH and part.fetch_offset > log.log_end_offset:
             self._has_error = True  # as an error it is told at once
+            answer.aborted_transactions = None
             answer.diverging_epoch = EpochEndOffset(LEADER_EPOCH, log.log_end_offset)
             return answer
         limit = min(part.partition_max_bytes, self._room)
@@ -224,20 +224,18 @@ class _Reading:
         self._size += len(records)
         self._room = max(self._room - len(records), 0)
         if self._committed:
-            answer.aborted_transactions = _aborted(log, part.fetch_offset, records)
+            has_no_room = not records and limit > 0 and part.fetch_offset < log.last_stable_offset
+            answer.aborted_transactions = None if has_no_room else _aborted(log, part.fetch_offset, len(records))
         return answer
 
 
-def _aborted(log: PartitionLog, offset: int, records: bytes) -> list[AbortedTransaction]:
-    """The aborted transactions that have records among those that are sent."""
+def _aborted(log: PartitionLog, offset: int, size: int) -> list[AbortedTransaction]:
+    """The aborted transactions among the records that are sent; as Apache Kafka's, perhaps a few more."""
     if not log.producers.aborted:
         return []
-    end_offset = offset
-    for _, header in iter_headers(records):
-        end_offset = header.next_offset
     return [
         AbortedTransaction(one.producer_id, one.first_offset)
-        for one in log.producers.aborted_between(offset, end_offset)
+        for one in log.producers.aborted_between(offset, log.offset_behind(offset, size))
     ]
 
 

@@ -53,24 +53,24 @@ _READ_COMMITTED = 1
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ListOffsetsRequest)
-    wanted = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
+    counts = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
     committed = request.isolation_level == _READ_COMMITTED
-    topics = []
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers = []
+        answers = topics.setdefault(topic.name, {})
         for part in topic.partitions:
-            if wanted[topic.name, part.partition_index] > 1:
-                continue
             try:
                 require_topic(broker, call, Operation.DESCRIBE, topic.name)
+                if counts[topic.name, part.partition_index] > 1:
+                    raise InvalidRequest
                 log = broker.topics.partition(topic.name, part.partition_index)
-                answers.append(_find(log, part, call.api_version, committed))
+                answer = _find(log, part, call.api_version, committed)
             except KafkaError as error:
-                answers.append(ListOffsetsPartitionResponse(part.partition_index, error.code))
-        twice = {part.partition_index for part in topic.partitions if wanted[topic.name, part.partition_index] > 1}
-        answers += [ListOffsetsPartitionResponse(index, InvalidRequest.code) for index in sorted(twice)]
-        topics.append(ListOffsetsTopicResponse(topic.name, answers))
-    return ListOffsetsResponse(topics=topics)
+                answer = ListOffsetsPartitionResponse(part.partition_index, error.code)
+            answers[part.partition_index] = answer
+    return ListOffsetsResponse(
+        topics=[ListOffsetsTopicResponse(name, list(answers.values())) for name, answers in topics.items()]
+    )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -14,7 +14,7 @@ from groupkeeper.protocol.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -25,8 +25,6 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.topics import Topic
@@ -70,39 +68,58 @@ def _check(request: MetadataRequest, version: int) -> None:
 
 
 def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
-    wanted: Sequence[MetadataRequestTopic] | None = request.topics
+    wanted = request.topics
     if wanted is None or (call.api_version == 0 and not wanted):
         names = (name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name))
         known = (broker.topics.get(name) for name in names)
         return [_describe(broker, call, request, topic) for topic in known if topic is not None]
-    # Each once, however often it was asked for.
-    unique = {(topic.name, topic.topic_id): topic for topic in wanted}
-    return [_one(broker, call, request, topic) for topic in unique.values()]
+    # Each once, however often it was asked for; a request that names any topic by id is about ids only.
+    ids = [topic_id for topic_id in dict.fromkeys(topic.topic_id for topic in wanted) if topic_id != ZERO_UUID]
+    if ids:
+        answers = [_by_id(broker, call, request, topic_id) for topic_id in ids]
+    else:
+        answers = [
+            _by_name(broker, call, request, name) for name in dict.fromkeys(topic.name or "" for topic in wanted)
+        ]
+    return sorted(answers, key=_rank)
 
 
-def _one(broker: Broker, call: Call, request: MetadataRequest, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-    if wanted.topic_id != ZERO_UUID or wanted.name is None:
-        topic = broker.topics.by_id(wanted.topic_id)
-        if topic is None:
-            return MetadataResponseTopic(UnknownTopicId.code, None, wanted.topic_id)
-        if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
-            return MetadataResponseTopic(TopicAuthorizationFailed.code, None, wanted.topic_id)
-        return _describe(broker, call, request, topic)
-    if not may_topic(broker, call, Operation.DESCRIBE, wanted.name):
-        return MetadataResponseTopic(TopicAuthorizationFailed.code, wanted.name)
-    topic = broker.topics.get(wanted.name)
+def _rank(answer: MetadataResponseTopic) -> int:
+    """Unknown ids come first, then topics, then those that are not there, and at last those that may not be seen."""
+    ranks = {UnknownTopicId.code: 0, 0: 1, TopicAuthorizationFailed.code: 3}
+    return ranks.get(answer.error_code, 2)
+
+
+def _by_id(broker: Broker, call: Call, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
+    topic = broker.topics.by_id(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(UnknownTopicId.code, None, topic_id)
+    if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
+        return MetadataResponseTopic(TopicAuthorizationFailed.code, None, topic_id)
+    return _describe(broker, call, request, topic)
+
+
+def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) -> MetadataResponseTopic:
+    if not may_topic(broker, call, Operation.DESCRIBE, name):
+        return MetadataResponseTopic(TopicAuthorizationFailed.code, name)
+    topic = broker.topics.get(name)
     if topic is not None:
         return _describe(broker, call, request, topic)
     try:
-        require_valid_name(wanted.name)
-        if not (request.allow_auto_topic_creation and broker.may_create_automatically(wanted.name)):
+        require_valid_name(name)
+        if not (request.allow_auto_topic_creation and broker.may_create_automatically(name)):
             raise UnknownTopicOrPartition
         if not may_cluster(broker, call, Operation.CREATE):
-            require_topic(broker, call, Operation.CREATE, wanted.name)
-        broker.create_automatically(wanted.name)
+            require_topic(broker, call, Operation.CREATE, name)
+        broker.create_automatically(name)
         raise UnknownTopicOrPartition  # as Kafka says it this once; whoever asks again finds the topic
+    except TopicAuthorizationFailed as error:
+        return MetadataResponseTopic(error.code, name, is_internal=broker.is_internal(name))
     except KafkaError as error:
-        return MetadataResponseTopic(error.code, wanted.name, is_internal=broker.is_internal(wanted.name))
+        operations = topic_operations(broker, call, name, wanted=request.include_topic_authorized_operations)
+        return MetadataResponseTopic(
+            error.code, name, is_internal=broker.is_internal(name), topic_authorized_operations=operations
+        )
 
 
 def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:

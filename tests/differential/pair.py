@@ -1,0 +1,163 @@
+"""Apache Kafka 4.3.1 and our broker beside it, and programs of random steps that both carry out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+import pytest
+from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.wire import Pool
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
+PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0"))
+"""How many programs of each kind; 0 is as many as suit a run of all tests."""
+
+ATTEMPTS = 3
+SETTLED_S = 30.0
+LATEST = -1
+Step = tuple[object, ...]
+Place = tuple[int, int]
+"""Number of a topic, and partition."""
+
+
+class Side:
+    """One broker, with the topics of one program. Topics are numbered; those that do not exist have numbers, too."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.pool = Pool(bootstrap_servers)
+        self.program = ""
+        self.ids: dict[int, bytes] = {}
+
+    def begin(self, program: str, topics: Mapping[int, tuple[int, Mapping[str, str]]]) -> None:
+        """Makes the topics: number of partitions and settings by the topic's number."""
+        self.program = program
+        wanted = [
+            CreatableTopic(
+                self.name(number), count, 1, configs=[CreatableTopicConfig(*each) for each in settings.items()]
+            )
+            for number, (count, settings) in topics.items()
+        ]
+        made = self.pool.ask(CreateTopicsRequest(wanted, 30_000), 7).topics  # type: ignore[attr-defined]
+        assert [topic.error_code for topic in made] == [0] * len(topics)
+        ids = {topic.name: topic.topic_id for topic in made}
+        self.ids = {number: ids[self.name(number)] for number in topics}
+        places = [(number, index) for number, (count, _) in topics.items() for index in range(count)]
+        until(lambda: None not in self.ends(places).values())
+
+    def name(self, number: int) -> str:
+        return f"{self.program}-{number}"
+
+    def number(self, name: str | None, topic_id: bytes) -> object:
+        """Which topic an answer means; what it says itself where it is none of the program's."""
+        for number, known in self.ids.items():
+            if known == topic_id or self.name(number) == name:
+                return number
+        return (name or "").removeprefix(self.program), topic_id
+
+    def ends(self, places: list[Place], *, is_committed: bool = False) -> dict[Place, int | None]:
+        """The end of each partition; None while it cannot be told."""
+        topics = [
+            ListOffsetsTopic(
+                self.name(number), [ListOffsetsPartition(part, -1, LATEST) for one, part in places if one == number]
+            )
+            for number in dict.fromkeys(number for number, _ in places)
+        ]
+        answer = self.pool.ask(ListOffsetsRequest(-1, int(is_committed), topics), 7)
+        return {
+            (int(str(self.number(topic.name, b"?"))), part.partition_index): None if part.error_code else part.offset
+            for topic in answer.topics  # type: ignore[attr-defined]
+            for part in topic.partitions
+        }
+
+    def append(self, batches: Mapping[Place, bytes], transactional_id: str | None = None) -> object:
+        """One batch for each of some partitions."""
+        data = [
+            TopicProduceData(self.name(number), partition_data=[PartitionProduceData(part, batch)])
+            for (number, part), batch in batches.items()
+        ]
+        answer = self.pool.ask(ProduceRequest(transactional_id, -1, 30_000, data), 9)
+        return sorted(
+            (self.number(topic.name, b"?"), part.index, part.error_code, part.base_offset)
+            for topic in answer.responses  # type: ignore[attr-defined]
+            for part in topic.partition_responses
+        )
+
+
+class Program(Protocol):
+    """Steps by a seed: what a side does is called as the step's first member."""
+
+    @property
+    def topics(self) -> Mapping[int, tuple[int, Mapping[str, str]]]: ...
+
+    def next(self) -> Step | None: ...
+
+    def learn(self, step: Step, answer: object) -> None: ...
+
+
+def until(is_so: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SETTLED_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@contextmanager
+def both(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Bootstrap servers of our broker and of Apache Kafka; skips the test where that cannot be had."""
+    if (trouble := why_unavailable()) is not None:
+        pytest.skip(trouble)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    ours = GroupkeeperBroker(properties)
+    with ApacheKafka(properties) as reference:
+        ours.start()
+        try:
+            yield ours.bootstrap_servers, reference.bootstrap_servers
+        finally:
+            ours.stop()
+
+
+def difference(sides: tuple[Side, Side], new_program: Callable[[], Program], name: str) -> str | None:
+    """The whole program when the brokers differ, else None.
+
+    On a slow machine the time that an answer takes may make a difference: it is one if it shows every time.
+    """
+    for attempt in range(ATTEMPTS):
+        found = _difference(sides, new_program(), f"{name}-{attempt}")
+        if found is None:
+            return None
+    return found
+
+
+def _difference(sides: tuple[Side, Side], program: Program, name: str) -> str | None:
+    trace = [f"program {name}: {program.topics}"]
+    for side in sides:
+        side.begin(name, program.topics)
+    while (step := program.next()) is not None:
+        verb, *arguments = step
+        mine, theirs = (getattr(side, str(verb))(*arguments) for side in sides)
+        trace += [f"{step!r:.3000}", f"    ours   {mine!r:.3000}", f"    apache {theirs!r:.3000}"]
+        if mine != theirs:
+            return "\n".join(trace)
+        program.learn(step, mine)
+    return None
