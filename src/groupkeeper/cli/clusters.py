@@ -269,10 +269,16 @@ async def _pages(cluster: Cluster, report: Report, asking: Asking) -> AsyncGener
 async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
     """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
     await asyncio.sleep(PATIENCE_S)
+    if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
+        asking.progress.clear()
+        complain(f"note: {refusals}; trying until {asking.options.timeout / 1000:g} s have passed\n")
+
+
+async def refusals_of(bootstrap_server: str) -> str | None:
+    """What the addresses answer, where none lets the client in; None: one does."""
     from groupkeeper.operations.reach import Reach, try_addresses
 
-    answers = await try_addresses(cluster.bootstrap_server, timeout_s=PATIENCE_S)
-    if all(reach is not Reach.OPEN for _, reach in answers):
-        texts = ", ".join(f"{reach.value} {address}" for address, reach in answers)
-        asking.progress.clear()
-        complain(f"note: {texts}; trying until {asking.options.timeout / 1000:g} s have passed\n")
+    answers = await try_addresses(bootstrap_server, timeout_s=PATIENCE_S)
+    if any(reach is Reach.OPEN for _, reach in answers):
+        return None
+    return ", ".join(f"{reach.value} {address}" for address, reach in answers)

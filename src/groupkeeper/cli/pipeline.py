@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.commands import ArgumentParser
     from groupkeeper.cli.pipeline_watch import Screen, Stage
     from groupkeeper.pipeline.jobs.watch import Summary
+    from groupkeeper.pipeline.options import ClusterOptions, Options
     from groupkeeper.pipeline.planning import Plan
 
 __all__ = [
@@ -295,12 +296,15 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     """What there is to read, before Spark takes its time. Raises SourceError when no cluster can be read."""
     screen.doing("asking the clusters")
     from groupkeeper.pipeline.options import parse_options
-    from groupkeeper.pipeline.planning import plan
+    from groupkeeper.pipeline.report.words import counted
 
-    found = asyncio.run(plan(parse_options(source)))
+    found = asyncio.run(_planned(parse_options(source), screen))
     for name in dict.fromkeys(each.name for each in found.ranges):
         own = [each for each in found.ranges if each.name == name]
-        screen.say(f"cluster {name}: {len(own)} partitions, {sum(each.size for each in own)} records at most")
+        screen.say(
+            f"cluster {name}: {counted(len(own), 'partition')}, "
+            f"{counted(sum(each.size for each in own), 'record')} at most"
+        )
     if not found.ranges and has_end:
         from groupkeeper.pipeline.errors import SourceError
 
@@ -309,6 +313,27 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
             complain(f"error: {error}\n")
         raise last if found.failed else SourceError("there are no partitions to read")
     return found
+
+
+async def _planned(options: Options, screen: Screen) -> Plan:
+    """What the clusters have; of those that let nobody in it is said soon, while they are tried on."""
+    from groupkeeper.pipeline.planning import plan
+
+    watching = asyncio.gather(*(_tell_of_refusals(each, screen) for each in options.clusters))
+    try:
+        return await plan(options)
+    finally:
+        watching.cancel()
+
+
+async def _tell_of_refusals(cluster: ClusterOptions, screen: Screen) -> None:
+    from groupkeeper.cli.clusters import PATIENCE_S, refusals_of
+    from groupkeeper.client.settings import Settings
+
+    await asyncio.sleep(PATIENCE_S)
+    if (refusals := await refusals_of(cluster.bootstrap_servers)) is not None:
+        timeout_ms = Settings.of_properties(cluster.properties).default_api_timeout_ms
+        screen.say(f"note: {refusals}; trying until {timeout_ms / 1000:g} s have passed")
 
 
 def stage_of(spark: Any) -> Stage | None:

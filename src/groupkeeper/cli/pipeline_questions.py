@@ -93,6 +93,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
     from groupkeeper.operations.plans import document
     from groupkeeper.pipeline.errors import SourceError
     from groupkeeper.pipeline.jobs.watch import Problem
+    from groupkeeper.pipeline.report.words import counted
     from groupkeeper.pipeline.restoring import kip122_plans
 
     if not then:
@@ -104,7 +105,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
             os.makedirs(options.save_kip122, exist_ok=True)
             for group_id, text in kip122_plans(then).items():
                 _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
-            screen.say(f"plans of {len(then)} groups: {options.save_kip122}")
+            screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
         if options.save:
             made = asyncio.run(_made(source, then, options))
             for trouble in made.troubles:
@@ -114,7 +115,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
             where = ["--context", *options.contexts] if options.contexts else []
             where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
             words = ["groupkeeper", "apply", options.save, *where, *as_typed(options, "--command-config")]
-            screen.say(f"plan of {len(made.plan.groups)} groups; to carry it out: {shlex.join(words)}")
+            screen.say(f"plan of {counted(len(made.plan.groups), 'group')}; to carry it out: {shlex.join(words)}")
     except OSError as error:
         raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None
     except Unsaved as error:

@@ -29,7 +29,9 @@ _FILE = "report.html"
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _SHOWN = 16
 """Steps of lag over time in a line of text."""
-_STYLES = {"ok": GREEN, "lagging": YELLOW, "rewound": YELLOW, "stalled": RED, "stopped": RED}
+_STYLES = {
+    "ok": GREEN, "unstable": YELLOW, "lagging": YELLOW, "rewound": YELLOW, "stalled": RED, "stopped": RED, "losing": RED
+}  # fmt: skip
 _WIDEST = 48
 
 
@@ -96,7 +98,7 @@ def _target(options: Namespace) -> str:
         return str(options.output_file)
     local = import_part("jobs.files").local_path(options.output)
     if local is None:
-        options.refuse(f"{options.output} is not on this machine: say with --output-file where the page shall be")
+        options.refuse(f"{options.output} is not on this machine: say with --output-file where to write the page")
     return os.path.join(local, _FILE)
 
 
@@ -123,7 +125,7 @@ _Section = tuple[str, list[str], list[list[str]], int]
 def _clusters(report: Report) -> _Section:
     from groupkeeper.pipeline.report import words
 
-    heads = ["CLUSTER", "GROUPS", "MEMBERS", "RECORDS-TO-READ", "OLDEST-WAITS", "COMMITS", "REBALANCES"]
+    heads = ["CLUSTER", "GROUPS", "MEMBERS", "LAG", "TIME-LAG", "COMMITS", "REBALANCES"]
     rows = [
         [words.name(each.cluster), f"{each.groups:,}", f"{each.members:,}", words.number(each.lag),
          words.duration(each.lag_ms), f"{each.commits:,}", f"{each.rebalances:,}"]
@@ -142,7 +144,7 @@ def _worst(report: Report) -> _Section:
          _spark(lines.get((each.cluster, each.group_id), []))]
         for each in bad[: report.top]
     ]  # fmt: skip
-    heads = ["STATUS", *_name_heads(report), "RECORDS-TO-READ", "OLDEST-WAITS", "LAG-OVER-TIME"]
+    heads = ["STATUS", *_name_heads(report), "LAG", "TIME-LAG", "LAG-OVER-TIME"]
     return "Worst groups", heads, rows, len(bad)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TextIO
 from groupkeeper.cli.output import complain
 from groupkeeper.cli.terminal import is_terminal
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
-from groupkeeper.pipeline.report.words import amount, duration
+from groupkeeper.pipeline.report.words import amount, counted, duration
 
 __all__ = ["Screen", "Stage"]
 
@@ -32,7 +32,7 @@ class Stage(NamedTuple):
 
 
 class Screen(Watch):
-    """Writes to standard error. `stage` gives what Spark is at; None where nobody knows."""
+    """Writes to standard error. `stage` gives what Spark is at; None: it is not known."""
 
     def __init__(self) -> None:
         self.stage: Callable[[], Stage | None] = lambda: None
@@ -85,7 +85,8 @@ class Screen(Watch):
             complain(f"{text}\n")
 
     def reading(self, records: int, at_once: int | None = None) -> None:
-        self.doing(f"reading {amount(records)} records" if records else "nothing new to read", records, at_once)
+        doing = f"reading {amount(records)} record{'s' * (records != 1)}" if records else "nothing new to read"
+        self.doing(doing, records, at_once)
 
     def making(self, tables: int) -> None:
         if self._has_line:
@@ -100,9 +101,9 @@ class Screen(Watch):
             with self._lock:
                 self._appended, self._reads = self._appended + rows, None
         if not is_appended:
-            self.say(f"{name}: {rows} rows")
+            self.say(f"{name}: {counted(rows, 'row')}")
         elif rows:
-            self.say(f"{name}: {rows} new rows")
+            self.say(f"{name}: {counted(rows, 'new row')}")
 
     def note(self, text: str) -> None:
         self.say(f"note: {text}")

@@ -23,7 +23,7 @@ EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">\'&\u202
 def a_group(group_id: str = "g", **values: object) -> Group:
     """A group that lags; `values` are other than usual."""
     usual = Group(
-        "c", group_id, "consumer", "Stable", 2, 3, "lagging", "it moves on", BEGIN, 1_234_567, 3_605_000, 0, NOW, 4
+        "c", group_id, "consumer", "Stable", 2, 3, "lagging", "committing", BEGIN, 1_234_567, 3_605_000, 0, NOW, 4
     )
     return usual._replace(**values)  # type: ignore[arg-type]
 
@@ -52,6 +52,16 @@ class Reader:
         """The row with those cells among its own."""
         (found,) = [row for row in self.rows if set(cells) <= set(row)]
         return found
+
+
+def test_a_reason_is_shown_whole() -> None:
+    rule = (
+        "orders-of-all-shops-and-warehouses-7: the oldest record to read has waited for 3 h 10 min, and nothing was "
+        "committed for 2 h 5 min; the group has no members; 46 rebalances in the last 10 min"
+    )
+    text = page(a_report([a_group(rule=rule, status="stopped")]))
+    assert text.count(rule) == 2  # in front, and in the table
+    assert "…" not in Reader(text).row(rule)[2]
 
 
 def everything(name: str) -> Report:
@@ -123,14 +133,14 @@ def test_what_is_shown_is_what_the_rows_say() -> None:
     )  # fmt: skip
     text = page(report)
     found = Reader(text)
-    assert found.row("g", "it moves on")[3:] == [
+    assert found.row("g", "committing")[3:] == [
         "1,234,567", "1 h", "consumer Stable", "2", "3", "4", "0 s ago"
     ]  # fmt: skip
     assert found.row("idle", "nothing to read")[3:5] == ["0", "0 s"]
     assert found.row("orders-7")[3:] == ["5,000", "1,000", "4,000 again", "reset: no members"]
     assert found.row("orders-8")[5:] == ["4,500 skipped", "not known"]
     assert found.row("old", "321")[1:] == ["records were deleted unread", "orders", "2", "45 d", "—", "321"]
-    for label, value in (("records to read", "1.23 M"), ("oldest waits for", "1 h"), ("offset commits", "98.8 k"),
+    for label, value in (("lag", "1.23 M"), ("time lag", "1 h"), ("offset commits", "98.8 k"),
                          ("offsets expired", "11"), ("offsets deleted", "22"), ("rebalances", "33"),
                          ("rewinds and jumps", "44"), ("stale groups", "55")):  # fmt: skip
         assert f"<dt>{label}</dt><dd>{value}</dd>" in text

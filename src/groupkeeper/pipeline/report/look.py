@@ -6,10 +6,11 @@ __all__ = ["SCRIPT", "STYLE"]
 
 STYLE = """\
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#566270;--line:#dde2e8;--accent:#1d5fbf;
---band:#e3edfb;--ok:#1a7f4b;--unknown:#6b7683;--lagging:#a86400;--rewound:#7a3fb5;--stalled:#c24a00;--stopped:#c01f2e}
+--band:#e3edfb;--ok:#1a7f4b;--unknown:#6b7683;--lagging:#a86400;--rewound:#7a3fb5;--stalled:#c24a00;--stopped:#c01f2e;
+--losing:#8f1239;--unstable:#8a6d00}
 @media screen and (prefers-color-scheme:dark){:root{--page:#11151a;--card:#1a2027;--ink:#e8edf2;--soft:#9fabb8;
 --line:#303944;--accent:#6ea8ff;--band:#1f3350;--ok:#4cc38a;--unknown:#9aa5b1;--lagging:#f0b04a;--rewound:#c397f5;--stalled:#ff9351;
---stopped:#ff7480}}
+--stopped:#ff7480;--losing:#ff8fb0;--unstable:#e0c84a}}
 *{box-sizing:border-box}
 body{margin:0;
 background:var(--page);color:var(--ink);font:15px/1.45 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
@@ -64,10 +65,12 @@ figcaption{font-size:13px;margin-top:6px}
 .bars svg{display:block;width:100%;height:14px}
 .fill-ok{fill:var(--ok)}.fill-unknown{fill:var(--unknown)}.fill-lagging{fill:var(--lagging)}
 .fill-rewound{fill:var(--rewound)}.fill-stalled{fill:var(--stalled)}.fill-stopped{fill:var(--stopped)}
+.fill-losing{fill:var(--losing)}.fill-unstable{fill:var(--unstable)}
 .status{white-space:nowrap;font-weight:600}
 .status svg{width:10px;height:10px;margin-right:6px}
 .is-ok{color:var(--ok)}.is-unknown{color:var(--unknown)}.is-lagging{color:var(--lagging)}
 .is-rewound{color:var(--rewound)}.is-stalled{color:var(--stalled)}.is-stopped{color:var(--stopped)}
+.is-losing{color:var(--losing)}.is-unstable{color:var(--unstable)}
 .wide{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:8px}
 .wide table{border-collapse:collapse;width:100%;font-size:14px}
 .wide th,.wide td{padding:7px 10px;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}

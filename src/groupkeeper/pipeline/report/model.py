@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 __all__ = ["STATUSES", "Activity", "Cluster", "Group", "LagLine", "Report", "Rewind", "Stale"]
 
-STATUSES = ("stopped", "stalled", "rewound", "lagging", "unknown", "ok")
+STATUSES = ("losing", "stopped", "stalled", "rewound", "lagging", "unstable", "unknown", "ok")
 """From worst to best; another text counts as unknown."""
 
 

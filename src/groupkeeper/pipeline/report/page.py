@@ -23,15 +23,17 @@ _MOST_URGENT = 6
 _WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
-    "unknown": "the log was not asked, or does not tell",
-    "lagging": "moving, but minutes behind",
+    "unknown": "the logs were not asked, or do not tell",
+    "unstable": "rebalances again and again",
+    "lagging": "committing, but minutes behind",
     "rewound": "set back, and on its way again",
     "stalled": "commits without getting on",
-    "stopped": "records wait and nobody commits",
+    "stopped": "records wait, nothing is committed",
+    "losing": "records are deleted before they are read",
 }
 _REASONS = {
-    "idle": "nobody has used it for long",
-    "topic_deleted": "its topic is gone, or was made anew",
+    "idle": "not used for long",
+    "topic_deleted": "its topic was deleted, or made again",
     "expiring": "about to expire",
     "below_log_start": "records were deleted unread",
 }
@@ -46,7 +48,7 @@ class _Cell(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """`needs` are the tables without which it would say what nobody knows."""
+    """`needs` are the tables without which it would say what is not known."""
 
     anchor: str
     title: str
@@ -87,18 +89,18 @@ def page(report: Report) -> str:
 
 
 def verdict(report: Report) -> tuple[str, str]:
-    """How it looks in all: good, bad or none (nobody can tell), and in a sentence."""
+    """How it looks in all: good, bad or none (it is not known), and in a sentence."""
     total = len(report.groups)
     if not total:
         return "none", "There are no consumer groups."
     troubled = sum(each.needs_attention for each in report.groups)
     unknown = sum(each.status == "unknown" for each in report.groups)
-    rest = f"; of {unknown:,} nobody knows" if unknown else ""
+    rest = f"; the status of {unknown:,} is unknown" if unknown else ""
     if troubled:
         verb = "needs" if troubled == 1 else "need"
-        return "bad", f"{troubled:,} of {_count(total, 'group')} {verb} attention{rest}."
+        return "bad", f"{troubled:,} of {words.counted(total, 'group')} {verb} attention{rest}."
     if unknown == total:
-        return "none", f"How {_count(total, 'group')} {'is' if total == 1 else 'are'} doing is not known."
+        return "none", f"How {words.counted(total, 'group')} {'is' if total == 1 else 'are'} doing is not known."
     return "good", f"{'The one group is' if total == 1 else f'{total - unknown:,} groups are'} fine{rest}."
 
 
@@ -121,7 +123,7 @@ def _urgent(report: Report) -> str:
         return ""
     rows = "".join(
         f'<li>{_status(each.status)}<span class="name">{_group(report, each.cluster, each.group_id)}</span>'
-        f'<span class="value">{_behind(each)}</span><span class="why">{_text(each.rule)}</span></li>'
+        f'<span class="value">{_behind(each)}</span><span class="why">{_reason(each.rule)}</span></li>'
         for each in troubled[:_MOST_URGENT]
     )
     more = len(troubled) - _MOST_URGENT
@@ -158,8 +160,8 @@ def _cluster(cluster: Cluster) -> str:
         ("groups", words.number(cluster.groups)),
         ("members", words.number(cluster.members)),
         ("partitions", words.number(cluster.partitions)),
-        ("records to read", words.amount(cluster.lag)),
-        ("oldest waits for", words.duration(cluster.lag_ms)),
+        ("lag", words.amount(cluster.lag)),
+        ("time lag", words.duration(cluster.lag_ms)),
         ("offset commits", words.amount(cluster.commits)),
         ("rebalances", words.number(cluster.rebalances)),
         ("offsets deleted", words.number(cluster.deletions)),
@@ -181,8 +183,8 @@ def _cluster(cluster: Cluster) -> str:
 
 def _worst(report: Report) -> str:
     shown = [
-        ("Records to read", "lag", lambda each: words.number(each.lag)),
-        ("Age of the oldest record to read", "lag_ms", lambda each: words.duration(each.lag_ms)),
+        ("Lag in records", "lag", lambda each: words.number(each.lag)),
+        ("Time lag: age of the oldest record to read", "lag_ms", lambda each: words.duration(each.lag_ms)),
     ]
     if not any(report.worst(measure) for _, measure, _ in shown):
         return _nothing("No group is known to have anything to read.")
@@ -313,7 +315,7 @@ def _groups(report: Report) -> str:
         [
             _Cell(_status(each.status), "", STATUSES.index(each.status)),
             _named(_group(report, each.cluster, each.group_id)),
-            _Cell(_text(each.rule), "why"),
+            _Cell(_reason(each.rule), "why"),
             _Cell(_partly(words.number(each.lag), each), "n", -1 if each.lag is None else each.lag),
             _Cell(words.duration(each.lag_ms), "n", -1 if each.lag_ms is None else each.lag_ms),
             _Cell(_text(f"{each.group_type} {each.group_state}".strip() or "—"), "t"),
@@ -328,7 +330,7 @@ def _groups(report: Report) -> str:
         for each in report.groups
     ]  # fmt: skip
     heads = [
-        ("status", ""), ("group", ""), ("why", ""), ("records to read", "n"), ("oldest waits for", "n"),
+        ("status", ""), ("group", ""), ("why", ""), ("lag", "n"), ("time lag", "n"),
         ("type and state", "t"), ("members", "n"), ("partitions", "n"), ("rebalances", "n"), ("last commit", "t"),
     ]  # fmt: skip
     return _table(heads, rows, _MOST_ROWS, "groups")
@@ -392,12 +394,12 @@ def _nothing(text: str) -> str:
     return f'<p class="soft">{text}</p>'
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _text(name: str) -> str:
     return escape(words.name(name))
+
+
+def _reason(text: str) -> str:
+    return escape(words.reason(text))
 
 
 def _hash(text: str) -> str:

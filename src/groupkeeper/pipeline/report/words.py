@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["ago", "amount", "clock", "days", "duration", "moment", "name", "number"]
+__all__ = ["ago", "amount", "clock", "counted", "days", "duration", "moment", "name", "number", "reason"]
 
 _LONGEST = 90
+_LONGEST_REASON = 600
+"""More than any that the tables have: a topic's name has 249 characters at most."""
+
 _TAIL = 20
 
 
 def number(value: int | None) -> str:
     """In full: 1,234,567; an em dash where it is not known."""
     return "—" if value is None else f"{value:,}"
+
+
+def counted(value: int, noun: str) -> str:
+    """1 group, 2 groups, 1,234 groups"""
+    return f"{value:,} {noun}{'s' * (value != 1)}"
 
 
 def amount(value: int | None) -> str:
@@ -65,15 +73,20 @@ def ago(time: datetime | None, now: datetime | None) -> str:
     return duration(max(0, int((now - time).total_seconds() * 1000)))
 
 
-def name(text: str | None) -> str:
+def reason(text: str) -> str:
+    """A sentence with names that others chose; unlike a name it is not cut where it has the usual length of one."""
+    return name(text, _LONGEST_REASON)
+
+
+def name(text: str | None, longest: int = _LONGEST) -> str:
     """A name that others chose, on one line, without what would command a terminal or turn the text around; a very long
     one has its middle left out.
     """
     if text is None:
         return "—"
     shown = text
-    if len(text) > _LONGEST:
-        shown = f"{text[: _LONGEST - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
+    if len(text) > longest:
+        shown = f"{text[: longest - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
     if not shown.isprintable():
         escaped = (each.encode("unicode_escape", "surrogatepass").decode() for each in shown)
         shown = "".join(each if each.isprintable() else code for each, code in zip(shown, escaped, strict=True))
