@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark.traces import HOUR, MINUTE, Trace, frame, lag_frame, lag_row, seconds_of
+from tests.spark.traces import DAY, HOUR, MINUTE, Trace, at, frame, lag_frame, lag_row, seconds_of
 
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS, STATUS
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS, REWINDS, STATUS
 from groupkeeper.pipeline.transforms.rewinds import rewinds
 from groupkeeper.pipeline.transforms.status import ORDER, status
 
@@ -22,12 +22,20 @@ class Cases:
         self.lags: list[dict[str, Any]] = []
         self.groups: list[dict[str, Any]] = []
         self.wanted: dict[str, Verdict] = {}
+        self.events: list[dict[str, Any]] = []
 
     def reads(self, name: str, until: float, every: float, per_commit: int = 10) -> None:
         """A group that commits regularly from the beginning on, and moves on each time."""
         self.trace.group_id = name
         for number in range(int(until / every) + 1):
             self.trace.commit(number * every, number * per_commit)
+
+    def rebalances(self, name: str, begin: float, every: float, count: int) -> None:
+        """So many completed rebalances of a group."""
+        for number in range(count):
+            self.events.append(
+                {"cluster": "c", "group_id": name, "event": "rebalanced", "event_time": at(begin + number * every)}
+            )
 
     def asked(
         self, seconds: float, committed: int, end: int, waits_s: float | None, committed_at: float, wanted: Verdict,
@@ -135,6 +143,37 @@ def several_partitions(cases: Cases) -> None:
     cases.asked(600 + 2 * HOUR, 1200, 9000, 2 * HOUR, 600, ("stopped", 600))
 
 
+def losing(cases: Cases) -> None:
+    """Records below the log's start are gone: that matters for a group that is in use, not for one that was left."""
+    for name, members, committed_at, wanted in (
+        ("loses records, and commits", 0, 590, ("losing", None)),
+        ("loses records, with members", 1, 600 - 2 * DAY, ("losing", None)),
+        ("has lost records, and was left", 0, 600 - 2 * DAY, ("stopped", 600 - 540)),
+    ):
+        cases.trace.group_id = name
+        cases.trace.commit(committed_at, 1000)
+        cases.asked(600, 1000, 9000, 540, committed_at, wanted, log_start_offset=6000)
+        cases.groups.append({"cluster": "c", "group_id": name, "group_type": "classic", "members": members})
+    cases.reads("begins at the begin, wherever that is", 600, 5)
+    cases.asked(601, -1, 9000, 60, 600, ("ok", None), log_start_offset=6000)
+
+
+def unknown(cases: Cases) -> None:
+    cases.reads("its latest commits are not known", 600, 5)
+    cases.asked(
+        HOUR, 1200, 9000, None, 600, ("unknown", None), lag=None, problem="the latest commits are not known: so"
+    )
+
+
+def without_committing(cases: Cases) -> None:
+    """A reader without a group's members commits seldom: that it moves on is not known."""
+    cases.reads("assigned itself, minutes ago", 600, 5)
+    cases.asked(600 + 6 * MINUTE, 1200, 9000, 14 * MINUTE, 600, ("lagging", 600 - 3 * MINUTE))
+    cases.groups.append(
+        {"cluster": "c", "group_id": "assigned itself, minutes ago", "group_type": "simple", "members": 0}
+    )
+
+
 def at_the_limits(cases: Cases) -> None:
     for name, waits_s, wanted in (
         ("just not lagging", 5 * MINUTE - 1, ("ok", None)),
@@ -161,24 +200,61 @@ def test_status(spark: SparkSession) -> None:
     cases = Cases()
     for add in (
         slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, never_there, without_members,
-        several_partitions, at_the_limits,
+        several_partitions, losing, unknown, without_committing, at_the_limits,
     ):  # fmt: skip
         add(cases)
     history = cases.trace.commits(spark)
     moves = rewinds(history, frame(spark, GROUP_EVENTS, []))
-    found = status(history, lag_frame(spark, *cases.lags), moves, frame(spark, GROUPS, cases.groups))
+    events = frame(spark, GROUP_EVENTS, cases.events)
+    found = status(history, lag_frame(spark, *cases.lags), moves, frame(spark, GROUPS, cases.groups), events)
     assert found.columns == STATUS.names
     rows = found.collect()
     verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
     assert verdict == cases.wanted
     of_groups = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.topic is None}
     assert of_groups == cases.wanted
-    assert {status for status, _ in cases.wanted.values()} == set(ORDER)
+    assert {status for status, _ in cases.wanted.values()} == set(ORDER) - {"unstable"}
     rule = {row.group_id: row.rule for row in rows if row.partition == 0}
     assert rule["slow topic, nothing to read"] == "nothing to read"
     assert rule["slow topic, markers only"].startswith("no record waits")
     assert rule["records of unknown age"].endswith("of unknown age: see the problem in log_offsets")
     assert rule["two minutes, empty"].endswith("; the group has no members")
     (worst,) = [row.rule for row in rows if row.group_id == "both of two are dead" and row.topic is None]
-    assert worst.startswith("t-0: the oldest record to read has waited for 7200 s")
+    assert worst.startswith("t-0: the oldest record to read has waited for 2 h")
     assert rule["put back, on its way"] == "it had been at offset 1200, and is at 200"
+    lost = "5,000 records were deleted before it read them: it is at offset 1000, the log begins at 6000"
+    assert rule["loses records, and commits"] == lost
+    assert rule["its latest commits are not known"] == "the latest commits are not known: so"
+    assert rule["assigned itself, minutes ago"].endswith("has waited for 14 min; its last commit was 6 min before")
+    assert rule["behind, and moving"].endswith("has waited for 8 min; still committing")
+    assert rule["fast commits, a minute's pause"].endswith("has waited for 1 min")
+
+
+def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
+    cases = Cases()
+    now = 50 * MINUTE
+    for name, rebalances, begin, every, waits_s in (
+        ("all the time", 46, 40 * MINUTE, 13, 0),
+        ("a rolling restart", 9, 40 * MINUTE, 60, 0),
+        ("earlier", 100, 0, 1, 0),
+        ("and lags", 20, 45 * MINUTE, 1, 8 * MINUTE),
+        ("without offsets", 20, 45 * MINUTE, 1, None),
+    ):
+        cases.rebalances(name, begin, every, rebalances)
+        if waits_s is not None:
+            cases.reads(name, now, 60)
+            cases.asked(now, 500, 500 + waits_s, waits_s, now, ("", None))
+    history, no_moves = cases.trace.commits(spark), frame(spark, REWINDS, [])
+    events = frame(spark, GROUP_EVENTS, cases.events)
+    rows = status(history, lag_frame(spark, *cases.lags), no_moves, frame(spark, GROUPS, []), events).collect()
+    assert {row.group_id: row.status for row in rows if row.topic} == {
+        "all the time": "ok", "a rolling restart": "ok", "earlier": "ok", "and lags": "lagging",
+    }  # fmt: skip
+    of_groups = {row.group_id: row for row in rows if row.topic is None}
+    assert {name: (row.status, seconds_of(row.since_time)) for name, row in of_groups.items()} == {
+        "all the time": ("unstable", 40 * MINUTE), "a rolling restart": ("ok", None), "earlier": ("ok", None),
+        "and lags": ("lagging", 47 * MINUTE), "without offsets": ("unstable", 45 * MINUTE),
+    }  # fmt: skip
+    assert of_groups["all the time"].rule == "46 rebalances in the last 10 min"
+    assert of_groups["without offsets"].rule == "20 rebalances in the last 10 min"
+    assert of_groups["and lags"].rule.endswith("; still committing; 20 rebalances in the last 10 min")

@@ -18,8 +18,8 @@ __all__ = ["ORDER", "RULES", "StatusRules", "status"]
 
 _KEY = ["cluster", "group_id", "topic", "partition"]
 
-ORDER = ("ok", "unknown", "lagging", "rewound", "stalled", "stopped")
-"""From best to worst: a group is as its worst partition."""
+ORDER = ("ok", "unknown", "unstable", "lagging", "rewound", "stalled", "stopped", "losing")
+"""From best to worst: a group is as its worst partition, and unstable when it rebalances all the time."""
 
 
 class StatusRules(NamedTuple):
@@ -27,7 +27,9 @@ class StatusRules(NamedTuple):
 
     A group that commits seldom is given `intervals` times its usual time between commits, or between moves ahead,
     within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. A record that has
-    waited for `lagging_ms` makes a group that moves on lag. Commits are looked at as far back as `look_back_ms`.
+    waited for `lagging_ms` makes a group that moves on lag. Commits are looked at as far back as `look_back_ms`; a
+    group without members that has committed nothing since loses no records, it has been left. One that has rebalanced
+    `rebalances` times in the last `rebalances_ms` is unstable. A commit that is younger than `recent_ms` is one of now.
     """
 
     lagging_ms: int = 5 * 60 * 1000
@@ -36,22 +38,31 @@ class StatusRules(NamedTuple):
     empty_patience_ms: int = 60 * 1000
     intervals: int = 3
     look_back_ms: int = 24 * 3600 * 1000
+    rebalances: int = 10
+    rebalances_ms: int = 10 * 60 * 1000
+    recent_ms: int = 60 * 1000
 
 
 RULES = StatusRules()
-"""What holds when nobody says otherwise."""
+"""The defaults."""
 
 
-_OF_UNKNOWN_AGE = "there are records to read, of unknown age: see the problem in log_offsets"
+_OF_UNKNOWN_AGE = "there are records to read, of unknown age"
 
 
 def status(
-    commits: DataFrame, lag: DataFrame, rewinds: DataFrame, groups: DataFrame, rules: StatusRules = RULES
+    commits: DataFrame,
+    lag: DataFrame,
+    rewinds: DataFrame,
+    groups: DataFrame,
+    group_events: DataFrame,
+    rules: StatusRules = RULES,
 ) -> DataFrame:
-    """Of rows of the tables of those names, at the time when each partition's lag was measured.
+    """Of rows of the tables of those names, at the instant of each cluster's measurement.
 
-    stopped: a record waits, and nothing was committed for as long · stalled: commits come, but of the same offset ·
-    rewound: behind where it had been, and on the way · lagging: the oldest record to read is old, and progress is made.
+    losing: records were deleted before it read them · stopped: a record waits, and nothing was committed for as long ·
+    stalled: commits come, but of the same offset · rewound: behind where it had been, and on the way · lagging: the
+    oldest record to read is old, and progress is made · unstable, of the group as a whole: it rebalances too often.
 
     Times of commits are the coordinator's, a record's is its producer's or broker's, the measurement's is this
     machine's: they are compared as they are, so that a clock which is off by a minute moves the limits by a minute.
@@ -79,7 +90,8 @@ def status(
         F.col("verdict.rule").alias("rule"),
         "lag_ms",
     )
-    return judged.unionByName(_by_group(judged)).select(*STATUS.names)
+    rebalances = _rebalances(group_events, lag, rules)
+    return judged.unionByName(_by_group(judged, rebalances, rules)).select(*STATUS.names)
 
 
 def _steps(commits: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
@@ -136,9 +148,13 @@ def _verdict(rules: StatusRules) -> Column:
     waits = F.format_string("the oldest record to read has waited for %s", _shown(F.col("lag_ms")))
     nobody = F.when(F.col("is_empty"), "; the group has no members").otherwise("")
     return (
-        F.when(F.col("lag").isNull(), _of("unknown", None, F.lit("the partition could not be asked")))
+        F.when(
+            F.col("lag").isNull(),
+            _of("unknown", None, F.coalesce("problem", F.lit("the partition could not be asked"))),
+        )
+        .when(_is_losing(rules), _of("losing", None, _lost()))
         .when(F.col("lag") == 0, _of("ok", None, F.lit("nothing to read")))
-        .when(F.col("lag_ms").isNull(), _of("unknown", None, F.lit(_OF_UNKNOWN_AGE)))
+        .when(F.col("lag_ms").isNull(), _of("unknown", None, F.concat_ws(": ", F.lit(_OF_UNKNOWN_AGE), "problem")))
         .when(F.col("lag_ms") == 0, _of("ok", None, F.lit("no record waits: what is left is new, or markers only")))
         .when(
             F.col("quiet_ms") >= F.col("commit_patience"),
@@ -169,11 +185,33 @@ def _verdict(rules: StatusRules) -> Column:
             _of(
                 "lagging",
                 after(before(now, F.col("lag_ms")), rules.lagging_ms),
-                F.concat(waits, F.lit(", and it moves on")),
+                F.concat(waits, _last_commit(rules), nobody),
             ),
         )
         .otherwise(_of("ok", None, waits))
     )
+
+
+def _is_losing(rules: StatusRules) -> Column:
+    since_commit = ms_between(F.col("commit_time"), F.col("measured_time"))
+    is_in_use = (F.col("members") > 0) | (since_commit < rules.look_back_ms)
+    is_below = (F.col("committed_offset") >= 0) & (F.col("committed_offset") < F.col("log_start_offset"))
+    return is_below & F.coalesce(is_in_use, F.lit(False))
+
+
+def _lost() -> Column:
+    return F.format_string(
+        "%,d records were deleted before it read them: it is at offset %d, the log begins at %d",
+        F.col("log_start_offset") - F.col("committed_offset"),
+        "committed_offset",
+        "log_start_offset",
+    )
+
+
+def _last_commit(rules: StatusRules) -> Column:
+    since_commit = ms_between(F.col("commit_time"), F.col("measured_time"))
+    earlier = F.concat(F.lit("; its last commit was "), _shown(since_commit), F.lit(" before"))
+    return F.when(since_commit < rules.recent_ms, F.lit("; still committing")).otherwise(earlier)
 
 
 def _of(status: str, since: Column | None, rule: Column) -> Column:
@@ -182,11 +220,32 @@ def _of(status: str, since: Column | None, rule: Column) -> Column:
 
 
 def _shown(milliseconds: Column) -> Column:
-    return F.concat((milliseconds / 1000).cast("bigint").cast("string"), F.lit(" s"))
+    """As report.words.duration has it: the two largest units."""
+    seconds = F.floor(milliseconds / 1000)
+    shown = F.format_string("%d s", seconds)
+    for size, unit, below, lower in ((60, "min", 1, "s"), (3600, "h", 60, "min"), (86400, "d", 3600, "h")):
+        rest = F.floor(seconds % size / below)
+        more = F.when(rest > 0, F.format_string(f" %d {lower}", rest)).otherwise("")
+        whole = F.concat(F.format_string(f"%,d {unit}", F.floor(seconds / size)), more)
+        shown = F.when(seconds >= size, whole).otherwise(shown)
+    return F.when((milliseconds > 0) & (milliseconds < 1000), "under 1 s").otherwise(shown)
 
 
-def _by_group(judged: DataFrame) -> DataFrame:
-    """A row for each group: its worst partition speaks for it."""
+def _rebalances(group_events: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
+    """How often groups have rebalanced lately, and from when on, of those that have too often."""
+    now = lag.groupBy("cluster").agg(F.max("measured_time").alias("now"))
+    return (
+        group_events.where("event = 'rebalanced'")
+        .join(F.broadcast(now), "cluster")
+        .where(F.col("event_time") >= before(F.col("now"), rules.rebalances_ms))
+        .groupBy("cluster", "group_id")
+        .agg(F.count(F.lit(1)).alias("rebalances"), F.min("event_time").alias("unstable_since"))
+        .where(F.col("rebalances") >= rules.rebalances)
+    )
+
+
+def _by_group(judged: DataFrame, rebalances: DataFrame, rules: StatusRules) -> DataFrame:
+    """A row for each group: its worst partition speaks for it, unless that it rebalances all the time is worse."""
     rank = F.array_position(F.array(*(F.lit(each) for each in ORDER)), F.col("status"))
     worst = F.max_by(
         F.struct("status", "rule", "topic", "partition"),
@@ -197,19 +256,25 @@ def _by_group(judged: DataFrame) -> DataFrame:
         .groupBy("cluster", "group_id")
         .agg(
             worst.alias("worst"),
-            F.min(F.struct(-F.col("rank"), "since_time")).alias("first"),
+            F.min(F.struct((-F.col("rank")).alias("rank"), "since_time")).alias("first"),
             F.sum("lag").alias("lag"),
             F.max("lag_ms").alias("lag_ms"),
         )
     )
-    return grouped.select(
+    of_partition = F.format_string("%s-%s: %s", "worst.topic", "worst.partition", "worst.rule")
+    often = F.format_string(f"%d rebalances in the last {rules.rebalances_ms // 60_000} min", "rebalances")
+    is_often = F.col("rebalances").isNotNull()
+    is_unstable = is_often & (-F.coalesce("first.rank", F.lit(0)) < ORDER.index("unstable") + 1)
+    rule = F.when(is_unstable, often).when(is_often, F.concat(of_partition, F.lit("; "), often)).otherwise(of_partition)
+    joined = grouped.join(rebalances, ["cluster", "group_id"], "full")
+    return joined.select(
         "cluster",
         "group_id",
         F.lit(None).cast("string").alias("topic"),
         F.lit(None).cast("int").alias("partition"),
-        F.col("worst.status").alias("status"),
-        F.col("first.since_time").alias("since_time"),
+        F.when(is_unstable, "unstable").otherwise(F.col("worst.status")).alias("status"),
+        F.when(is_unstable, F.col("unstable_since")).otherwise(F.col("first.since_time")).alias("since_time"),
         "lag",
-        F.format_string("%s-%s: %s", "worst.topic", "worst.partition", "worst.rule").alias("rule"),
+        rule.alias("rule"),
         "lag_ms",
     )
