@@ -8,12 +8,14 @@ import errno
 import os
 import shutil
 import sys
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlparse
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from groupkeeper.pipeline.errors import SourceError, first_line
 
@@ -24,6 +26,9 @@ __all__ = ["Busy", "Files", "LocalFiles", "files_of", "local_path"]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_STALE_S = 2 * 86400
+"""What was written aside so long ago is of a run that was killed."""
+
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
 
@@ -54,6 +59,9 @@ class Files(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file or directory, if it is there."""
+
+    def clean(self, path: str, own: str) -> None:
+        """Remove the directory `own` below `path`, and what runs left there that were killed."""
 
 
 def local_path(directory: str) -> Path | None:
@@ -113,8 +121,14 @@ class LocalFiles:
             os.link(beside, target)
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+            if target.exists():  # the lock keeps other runs from writing it now
+                return False
+            os.replace(beside, target)
         finally:
-            beside.unlink()
+            beside.unlink(missing_ok=True)
         return True
 
     def move(self, source: str, target: str) -> None:
@@ -157,6 +171,9 @@ class LocalFiles:
         else:
             target.unlink(missing_ok=True)
 
+    def clean(self, path: str, own: str) -> None:
+        self.remove(path)  # by the lock no other run is there
+
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Whether two directories have taken each other's place; no when the platform cannot do that in one step."""
@@ -174,8 +191,8 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 class HadoopFiles:
-    """What Spark reaches and this machine does not: a directory is replaced by two renames, and nothing keeps two
-    runs apart.
+    """What Spark reaches and this machine does not: a directory is replaced by two renames. Nothing keeps two runs
+    apart but the ledger: an entry is written by one of them, where the file system does not rename onto a file (HDFS).
     """
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
@@ -185,7 +202,13 @@ class HadoopFiles:
         self._input = jvm.org.apache.commons.io.IOUtils
         self._root = directory.rstrip("/")
         try:
-            self._files = self._path_type(directory).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+            configuration = spark.sparkContext._jsc.hadoopConfiguration()
+            self._files = self._path_type(directory).getFileSystem(configuration)
+            hadoop = jvm.org.apache.hadoop.fs
+            self._context = hadoop.FileContext.getFileContext(self._files.getUri(), configuration)
+            gateway = spark.sparkContext._gateway
+            assert gateway is not None
+            self._no_options = gateway.new_array(getattr(hadoop, "Options$Rename"), 0)
         except Py4JError as error:
             raise SourceError(f"{directory} is out of reach: {first_line(error)}") from error
 
@@ -207,21 +230,30 @@ class HadoopFiles:
 
     def write_new(self, path: str, text: str) -> bool:
         target = self._at(path)
-        if self._files.exists(target):
-            return False
-        beside = self._at(f"{path}.new")
-        stream = self._files.create(beside, True)
+        beside = self._at(f"{path}.{uuid.uuid4().hex}")  # of this run alone
+        stream = self._files.create(beside, False)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        return bool(self._files.rename(beside, target))
+        try:
+            self._context.rename(beside, target, self._no_options)
+        except Py4JJavaError as error:
+            self._files.delete(beside, False)
+            if self._files.exists(target):
+                return False
+            raise SourceError(f"{self._root}/{path} cannot be written: {first_line(error)}") from error
+        return True
 
     def move(self, source: str, target: str) -> None:
         if not self._files.exists(self._at(source)):
             return
         self._files.mkdirs(self._at(target).getParent())
-        self._rename(source, target)
+        try:
+            self._rename(source, target)
+        except SourceError:
+            if self._files.exists(self._at(source)):  # else another run has moved it
+                raise
 
     def replace(self, source: str, target: str) -> None:
         for name in self.names(source):
@@ -235,6 +267,14 @@ class HadoopFiles:
 
     def remove(self, path: str) -> None:
         self._files.delete(self._at(path), True)
+
+    def clean(self, path: str, own: str) -> None:
+        """Another run may be writing below `path`: what it wrote lately is not touched."""
+        self.remove(own)
+        at = self._at(path)
+        for status in self._files.listStatus(at) if self._files.exists(at) else ():
+            if status.getModificationTime() < (time.time() - _STALE_S) * 1000:
+                self._files.delete(status.getPath(), True)
 
     def _at(self, path: str) -> Any:
         return self._path_type(f"{self._root}/{path}".rstrip("/"))
