@@ -25,8 +25,8 @@ def test_the_report_is_of_the_tables(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "\x1b" not in told.out
     assert not told.err
     text = (tables / "report.html").read_text()
-    assert "9 of 25 groups need attention; of 2 nobody knows." in text
-    assert "9 of 25 groups need attention; of 2 nobody knows." in told.out
+    assert "9 of 25 groups need attention; the status of 2 is unknown." in text
+    assert "9 of 25 groups need attention; the status of 2 is unknown." in told.out
     assert EVIL not in text
     report = read_report(str(tables), hours=24, top=10)
     east = report.clusters[0]
@@ -71,6 +71,19 @@ def test_only_what_happened_in_the_window(tmp_path: Path) -> None:
     assert sum(report.activity[0].commits) < sum(read_report(tables, hours=24, top=3).activity[0].commits)
     assert report.since is not None
     assert (NOW - report.since).total_seconds() == 45 * 60
+
+
+def test_a_group_that_loses_records_is_in_front_and_not_among_the_stale_ones(tmp_path: Path) -> None:
+    rows = fleet(20)
+    first, second = dict.fromkeys(row["group_id"] for row in rows["stale"])
+    for row in rows["status"]:
+        if row["group_id"] == second:
+            row["status"] = "losing"
+    report = read_report(str(write(tmp_path / "t", rows)), hours=24, top=3)
+    assert (report.groups[0].group_id, report.groups[0].needs_attention) == (second, True)
+    assert {(each.group_id, each.reason) for each in report.stale} == {
+        (first, "below_log_start"), (first, "idle"), (second, "idle")
+    }  # fmt: skip
 
 
 def test_json_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

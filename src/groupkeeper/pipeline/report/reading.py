@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.ledger import ENTRIES, entry_path, last_entry
 from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
 from groupkeeper.pipeline.tables import COMMITS, GROUPS, LAG, LOG_OFFSETS, RATES, REWINDS, STALE, STATUS, Table
@@ -22,7 +25,8 @@ __all__ = ["read_report"]
 
 _NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
 _FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
-_TRIES = 5
+_TRIES = 10
+_PAUSE_S = 0.2
 _MOST_BINS = 120
 _BIN_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440)
 _SAMPLES = 96
@@ -53,9 +57,13 @@ def read_report(directory: str, *, hours: float, top: int) -> Report:
     for left in reversed(range(_TRIES)):
         try:
             return _Reader(directory).report(hours, top)
-        except FileNotFoundError as error:  # a table was replaced after its files were listed
+        except FileNotFoundError:  # tables were replaced since they were listed: these files are no set any more
             if not left:
-                raise SourceError(f"{directory}: {error}") from None
+                raise SourceError(
+                    f"{directory}: its tables are not of one time, as a run leaves them that is killed while it puts "
+                    "them in their places: run 'groupkeeper pipeline snapshot' again"
+                ) from None
+            time.sleep(_PAUSE_S)
         except (OSError, pa.ArrowException) as error:
             raise SourceError(f"{directory} cannot be read: {error}") from None
     raise AssertionError
@@ -65,8 +73,9 @@ class _Reader:
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._files, self._path = _located(directory)
+        self._set = self._last_set()
         listed = self._files.get_file_info([f"{self._path}/{table.name}" for table in _NEEDED])
-        there = {each.base_name for each in listed if each.type == fs.FileType.Directory}
+        there = {each.base_name for each in listed if each.type == fs.FileType.Directory} | set(self._set)
         self.missing = tuple(table.name for table in _NEEDED if table.name not in there)
         if len(self.missing) == len(_NEEDED):
             raise SourceError(
@@ -80,7 +89,7 @@ class _Reader:
         rates = self._rates(window)
         groups = self._groups(lags, rates)
         rewinds = self._rewinds(window)
-        stale = self._stale()
+        stale = self._stale({(each.cluster, each.group_id) for each in groups if each.status == "losing"})
         lines: tuple[LagLine, ...] = ()
         if window is not None:
             lines = self._lag_lines([each for each in groups if each.lag][:top], window)
@@ -90,15 +99,27 @@ class _Reader:
             self.missing,
         )  # fmt: skip
 
+    def _last_set(self) -> dict[str, list[str]]:
+        """The names of the files of each table that belong together; what no run has listed is missing."""
+        entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
+        number = last_entry([each.base_name for each in self._files.get_file_info(entries)])
+        if not number:
+            return {}
+        with self._files.open_input_stream(f"{self._path}/{entry_path(number)}") as file:
+            found: dict[str, list[str]] = json.loads(file.read())["files"]
+        return found
+
     def _dataset(self, table: Table) -> Any:
         """The table; one that is not there has no rows, and a column that an older one lacks is null."""
-        if table.name in self.missing:
+        if table.name in self.missing or self._set.get(table.name) == []:
             return ds.dataset(table.arrow.empty_table())
-        return ds.dataset(f"{self._path}/{table.name}", schema=table.arrow, format=_FORMAT, filesystem=self._files)
+        at = f"{self._path}/{table.name}"
+        where = [f"{at}/{name}" for name in self._set[table.name]] if table.name in self._set else at
+        return ds.dataset(where, schema=table.arrow, format=_FORMAT, filesystem=self._files)
 
     def _parts(self, table: Table, columns: Sequence[str]) -> Iterator[Any]:
         """The table's rows, some at a time: a dataset would hold all of a row group, which may be millions."""
-        if table.name in self.missing:
+        if table.name in self.missing or self._set.get(table.name) == []:
             return
         schema = pa.schema([table.arrow.field(name) for name in columns])
         for path in self._dataset(table).files:
@@ -187,7 +208,8 @@ class _Reader:
         rows = self._dataset(REWINDS).to_table(columns=list(Rewind._fields), filter=inside)
         return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
 
-    def _stale(self) -> tuple[Stale, ...]:
+    def _stale(self, losing: set[Key]) -> tuple[Stale, ...]:
+        """Without what the status of groups that are in use says already."""
         by_reason: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
         for row in self._dataset(STALE).to_table().to_pylist():
             by_reason[row["cluster"] or "", row["group_id"] or "", row["reason"] or ""].append(row)
@@ -201,6 +223,7 @@ class _Reader:
                 sum(row["lost_records"] or 0 for row in rows) if key[2] == "below_log_start" else None,
             )
             for key, rows in by_reason.items()
+            if key[2] != "below_log_start" or key[:2] not in losing
         ]
         return tuple(sorted(found, key=lambda each: (-(each.lost_records or 0), -(each.idle_days or 0), each[:3])))
 
