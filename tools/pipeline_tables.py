@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from groupkeeper.pipeline.jobs.freshness import MOST_BEHIND_MS
 from groupkeeper.pipeline.tables import DECODED, TABLES, Table
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.stale import StaleLimits
@@ -53,6 +54,13 @@ are taken.
 were aborted is missing, a transaction's offsets count in the minute in which they were written, and offsets deleted
 with a topic count as deleted by an operator.
 
+**Now** is one instant for each cluster, `measured_time`: how far the offsets topic goes is asked first, how far all
+other logs go right after it, both before Spark reads anything. What is committed or written later is for the next
+run, so that `lag` is the end of the log then less what was committed by then, however long the run takes. Where the
+history does not reach the instant, `freshness` says by how much and why: a transaction that stays open holds back
+what comes after it in its partition of `__consumer_offsets`; a damaged or slow cluster is not read to its end. Of
+groups whose commits are missing for more than {_time(MOST_BEHIND_MS)}, lag and status are unknown.
+
 **Lag in time** (`lag`) is the age of the first record at or after the committed offset: `exact` when that record
 was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.
 
@@ -70,11 +78,15 @@ long nobody has committed or moved on, whichever is shorter:
 | status | rule |
 |---|---|
 | `ok` | nothing to read, or what there is has not waited long |
+| `losing` | records were deleted before it read them: the log begins after its offset; the group is in use (\\*) |
 | `stopped` | a record waits, and nothing was committed for as long as the patience |
 | `stalled` | a record waits, and the commits that came were of the same offset for as long as the patience |
 | `rewound` | behind where it had been in the last {_time(STATUS_RULES.look_back_ms)}, and on its way |
-| `lagging` | it moves on, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
-| `unknown` | the log could not be asked, or the age of its records is not known |
+| `lagging` | it commits, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
+| `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {_time(STATUS_RULES.rebalances_ms)} |
+| `unknown` | the log could not be asked, or the age of its records, or the latest commits, are not known |
+
+(\\*) It has members, or has committed in the last {_time(STATUS_RULES.look_back_ms)}.
 
 The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
 in the last {_time(STATUS_RULES.look_back_ms)}, at least {_time(STATUS_RULES.patience_ms)} and at most
@@ -83,7 +95,7 @@ is as its worst partition. So a topic with a record an hour does not make a grou
 fast commits, and a reader that died while its lag was small is seen.
 
 **Stale**: `idle` after {LIMITS.idle_days} days without members, or with records unread; a quiet topic whose group is
-there and has read everything is not. `topic_deleted` also when a topic of that name was made anew. `expiring` within
+there and has read everything is not. `topic_deleted` also when a topic of that name was made again. `expiring` within
 {_time(LIMITS.expiring_ms)}, as the broker's rules and its offsets.retention.minutes have it.
 """
 

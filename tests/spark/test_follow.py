@@ -46,7 +46,7 @@ class Script(Watch):
 
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
         if is_appended:
-            self.left_aside += [each.name for each in (self._tables / "_groupkeeper" / "staging").glob("*-decoded")]
+            self.left_aside += [each.name for each in (self._tables / "_groupkeeper" / "staging").glob("*/*-decoded")]
         if name == "current_offsets":
             found = pq.read_table(self._tables / name).to_pylist()
             if [row for row in found if row["topic"] == self._topic and row["committed_offset"] == self._last]:

@@ -217,7 +217,7 @@ def test_status(spark: SparkSession) -> None:
     rule = {row.group_id: row.rule for row in rows if row.partition == 0}
     assert rule["slow topic, nothing to read"] == "nothing to read"
     assert rule["slow topic, markers only"].startswith("no record waits")
-    assert rule["records of unknown age"].endswith("of unknown age: see the problem in log_offsets")
+    assert rule["records of unknown age"].endswith("there are records to read, of unknown age")
     assert rule["two minutes, empty"].endswith("; the group has no members")
     (worst,) = [row.rule for row in rows if row.group_id == "both of two are dead" and row.topic is None]
     assert worst.startswith("t-0: the oldest record to read has waited for 2 h")

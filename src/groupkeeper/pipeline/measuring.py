@@ -1,25 +1,32 @@
-"""What the clusters say of partitions: both ends, the last stable offset, and the records at given offsets."""
+"""What the clusters say of partitions: rows of tables.LOG_OFFSETS, and the records at given offsets."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, Position, TopicPartition
+from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.instants import Instant, LogEnds, Refused, refused
 from groupkeeper.pipeline.options import ClusterOptions, Options
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
-from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["Wanted", "cluster_of", "measure"]
+__all__ = ["Measure", "Wanted", "cluster_of", "measure", "record_times"]
 
 Row = dict[str, Any]
 Wanted = Mapping[TopicPartition, Sequence[int]]
 """Committed offsets by partition."""
+
+
+class Measure(NamedTuple):
+    """A cluster, the instant at which its logs were measured, and the partitions that are of interest."""
+
+    cluster: ClusterOptions
+    instant: Instant
+    wanted: Wanted
 
 
 def cluster_of(options: Options, name: str) -> ClusterOptions | None:
@@ -27,51 +34,68 @@ def cluster_of(options: Options, name: str) -> ClusterOptions | None:
     return next((each for each in options.clusters if each.name == name), None)
 
 
-def measure(cluster: ClusterOptions, wanted: Wanted) -> dict[TopicPartition, Row]:
-    """Columns of tables.LOG_OFFSETS without the key. A cluster or partition that can't be asked has its `problem`."""
+def measure(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
+    """Columns of tables.LOG_OFFSETS without the key, of each cluster; all are asked at the same time. A cluster or
+    partition that can't be asked has its `problem`.
+    """
+    return asyncio.run(_measure_all(measures))
+
+
+async def _measure_all(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
+    return await asyncio.gather(*map(_measure, measures))
+
+
+async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
+    found: dict[TopicPartition, Row] = {}
+    there: dict[TopicPartition, LogEnds] = {}
+    absent: list[TopicPartition] = []
+    for key in asked.wanted:
+        match asked.instant.logs.get(key):
+            case None:
+                absent.append(key)
+            case LogEnds() as log:
+                there[key] = log
+            case Refused() as why:
+                found[key] = _row(**why._asdict())
+    cluster = asked.cluster
+    times: dict[TopicPartition, list[Row]] = {}
     try:
-        return asyncio.run(_measure(cluster, wanted))
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            found |= await _absent(admin, absent)
+            times, unread = await _record_times(admin, {key: asked.wanted[key] for key in there}, there)
     except (ClientError, KafkaError) as error:
-        return {key: _row(problem=f"cluster {cluster.title}: {error}") for key in wanted}
-
-
-async def _measure(cluster: ClusterOptions, wanted: Wanted) -> dict[TopicPartition, Row]:
-    async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
-        described = await admin.describe_topics({key.topic for key in wanted})
-        found: dict[TopicPartition, Row] = {}
-        for key in wanted:
-            if (failure := described.failed.get(key.topic)) is not None:
-                found[key] = _refused(failure)
-        asked = [key for key in wanted if key not in found]
-        first, last, stable = await asyncio.gather(
-            admin.list_offsets(dict.fromkeys(asked, OffsetSpec.earliest())),
-            admin.list_offsets(dict.fromkeys(asked, OffsetSpec.latest())),
-            admin.list_offsets(dict.fromkeys(asked, OffsetSpec.latest()), read_committed=True),
+        found |= {key: _row(problem=cluster.failing(error)) for key in absent}
+        unread = dict.fromkeys(there, cluster.failing(error))  # the ends of their logs are known all the same
+    for key, log in there.items():
+        found[key] = _row(
+            **log._asdict(),
+            records=times.get(key, []),
+            measured_time=asked.instant.measured_ms * 1000,
+            problem=unread.get(key),
         )
-        measured_ms = time.time_ns() // 1_000_000
-        for batch in (first, last, stable):
-            found |= {key: _refused(failure) for key, failure in batch.failed.items()}
-        asked = [key for key in asked if key not in found]
-        times, unread = await _record_times(admin, {key: wanted[key] for key in asked}, first.done, last.done)
-        for key in asked:
-            topic_id = described.done[key.topic].topic_id
-            found[key] = _row(
-                topic_id=None if topic_id is None else uuid_text(topic_id),
-                log_start_offset=first.done[key].offset,
-                last_stable_offset=stable.done[key].offset,
-                log_end_offset=last.done[key].offset,
-                records=times.get(key, []),
-                measured_time=measured_ms * 1000,
-                problem=unread.get(key),
-            )
-        return found
+    return found
+
+
+async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicPartition, Row]:
+    """Why partitions were not listed: deleted, or not for this principal to see."""
+    described = await admin.describe_topics({key.topic for key in places})
+    gone = UnknownTopicOrPartition()
+    return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in places}
+
+
+async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -> dict[Position, int | None]:
+    """When the first records from there on were written, in ms; None: there is none. What cannot be read is missing,
+    which is all of them when the cluster does not answer.
+    """
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            return dict((await admin.record_timestamps(positions)).done)
+    except (ClientError, KafkaError):
+        return {}
 
 
 async def _record_times(
-    admin: Admin,
-    wanted: Wanted,
-    first: Mapping[TopicPartition, ListedOffset],
-    last: Mapping[TopicPartition, ListedOffset],
+    admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]
 ) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, str]]:
     """The records, and why some could not be read. An offset before the log is as its first one; one after its end has
     no record.
@@ -79,8 +103,8 @@ async def _record_times(
     offsets_by_position: dict[Position, list[int]] = {}
     for key, offsets in wanted.items():
         for offset in offsets:
-            if offset < last[key].offset:
-                position = Position(key.topic, key.partition, max(offset, first[key].offset))
+            if offset < logs[key].log_end_offset:
+                position = Position(key.topic, key.partition, max(offset, logs[key].log_start_offset))
                 offsets_by_position.setdefault(position, []).append(offset)
     read = await admin.record_timestamps(offsets_by_position)
     found: dict[TopicPartition, list[Row]] = {}
@@ -90,18 +114,12 @@ async def _record_times(
             row = {"offset": offset, "is_there": time_ms is not None, "time": time_us}
             found.setdefault(TopicPartition(position.topic, position.partition), []).append(row)
     unread = {
-        TopicPartition(position.topic, position.partition): f"the record at offset {position.offset}: {_said(failure)}"
+        TopicPartition(
+            position.topic, position.partition
+        ): f"the record at offset {position.offset}: {refused(failure).problem}"
         for position, failure in read.failed.items()
     }
     return found, unread
-
-
-def _refused(failure: Failure) -> Row:
-    return _row(problem=_said(failure), is_deleted=isinstance(failure, UnknownTopicOrPartition))
-
-
-def _said(failure: Failure) -> str:
-    return f"{type(failure).__name__}: {failure}".removesuffix(": ")
 
 
 def _row(**found: Any) -> Row:

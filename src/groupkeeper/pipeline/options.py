@@ -43,6 +43,8 @@ class ClusterOptions(NamedTuple):
     partitions: Mapping[str, tuple[int, ...]] | None
     start: Start
     end: Start
+    topic_ids: Mapping[str, str] = MappingProxyType({})
+    """Topics of which only those with these ids are meant."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -56,6 +58,11 @@ class ClusterOptions(NamedTuple):
     def title(self) -> str:
         """What errors call the cluster."""
         return self.name or self.bootstrap_servers
+
+    def failing(self, error: Exception) -> str:
+        """The error with the cluster's name, which is said once where the error begins with it."""
+        text = str(error)
+        return f"cluster {text}" if text.startswith(f"{self.title}: ") else f"cluster {self.title}: {text}"
 
 
 class Options(NamedTuple):
@@ -85,6 +92,7 @@ _PER_CLUSTER = (
     "endingTimestamp",
     "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp",
+    "topicIds",
 )
 _OWN = ("cluster", "clusters", "rows", "latestOnly")
 _COMMON = (
@@ -205,6 +213,7 @@ def _cluster(name: str | None, given: dict[str, str], rows: str, is_streaming: b
         partitions=_assign(given["assign"]) if "assign" in given else None,
         start=_start(given, "starting", default, is_streaming),
         end=_start(given, "ending", LATEST, is_streaming),
+        topic_ids={topic: str(own) for topic, own in _json_object("topicIds", given.get("topicIds", "{}")).items()},
     )
 
 

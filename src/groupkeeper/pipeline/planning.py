@@ -11,11 +11,13 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicPartition
+from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.instants import Identity, Instant, LogEnds, measure_logs
 from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
+from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "by_cluster", "named", "pack", "plan", "plan_or_raise", "share"]
 
@@ -62,30 +64,48 @@ class Range(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All ranges, those without records included, and why clusters cannot be read, by their titles."""
+    """All ranges, those without records included, and why clusters cannot be read, by their titles. `instants` are of
+    the clusters that can, when it is the offsets topic that is read.
+    """
 
     ranges: list[Range]
     failed: dict[str, SourceError]
+    instants: dict[str, Instant]
+
+
+class _Planned(NamedTuple):
+    """What one cluster has."""
+
+    ranges: list[Range]
+    instant: Instant | None
 
 
 async def plan(options: Options) -> Plan:
-    """Ask all clusters at the same time."""
-    asked = [_plan_cluster(options, number) for number in range(len(options.clusters))]
+    """Ask all clusters at the same time; those whose offsets topic is read, of all their logs too."""
+    measures = options.rows == "decoded"
+    return await _plan(options, measures=measures)
+
+
+async def _plan(options: Options, *, measures: bool) -> Plan:
+    asked = [_plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
     found = await asyncio.gather(*asked, return_exceptions=True)
     ranges: list[Range] = []
     failed: dict[str, SourceError] = {}
+    instants: dict[str, Instant] = {}
     title_by_name: dict[str, str] = {}
     for cluster, result in zip(options.clusters, found, strict=True):
         if isinstance(result, SourceError):
             failed[cluster.title] = result
         elif isinstance(result, BaseException):
             raise result
-        elif (name := next((each.name for each in result), cluster.title)) in title_by_name:
+        elif (name := next((each.name for each in result.ranges), cluster.title)) in title_by_name:
             failed[cluster.title] = SourceError(f"cluster {cluster.title}: it is {name}, as {title_by_name[name]} is")
         else:
             title_by_name[name] = cluster.title
-            ranges += result
-    return Plan(ranges, failed)
+            ranges += result.ranges
+            if result.instant is not None:
+                instants[name] = result.instant
+    return Plan(ranges, failed, instants)
 
 
 def named(options: Options, ranges: Iterable[Range]) -> Options:
@@ -98,19 +118,21 @@ def named(options: Options, ranges: Iterable[Range]) -> Options:
 
 
 async def plan_or_raise(options: Options) -> list[Range]:
-    """As `plan`; raises SourceError when a cluster cannot be read."""
-    found = await plan(options)
+    """The ranges alone; raises SourceError when a cluster cannot be read."""
+    found = await _plan(options, measures=False)
     for failure in found.failed.values():
         raise failure
     return found.ranges
 
 
-async def _plan_cluster(options: Options, number: int) -> list[Range]:
+async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Planned:
     """The ranges of one cluster. Raises SourceError."""
     cluster = options.clusters[number]
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
-            name = cluster.name or (await admin.describe_cluster()).cluster_id or _DEFAULT_NAME
+            is_asked = measures or not cluster.name
+            cluster_id = (await admin.describe_cluster()).cluster_id if is_asked else None
+            name = cluster.name or cluster_id or _DEFAULT_NAME
             partitions = await _partitions(admin, cluster)
             _check_named(cluster, partitions)
             earliest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.earliest()))
@@ -118,14 +140,27 @@ async def _plan_cluster(options: Options, number: int) -> list[Range]:
             log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
             starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
             ends = await _offsets(admin, cluster, cluster.end, log, False)
+            instant = await _instant(admin, cluster_id, ends) if measures else None  # after the offsets topic's ends
     except (ClientError, KafkaError) as error:
-        raise SourceError(f"cluster {cluster.title}: {error}") from error
+        raise SourceError(cluster.failing(error)) from error
     ranges = []
     for key in partitions:
         first, last = log[key]
         found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
         ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
-    return ranges
+    return _Planned(ranges, instant)
+
+
+async def _instant(admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int]) -> Instant | None:
+    """None when there is no partition of an offsets topic."""
+    measured_ms, logs = await measure_logs(admin)
+    place = next(iter(stable), None)
+    if place is None:
+        return None
+    own = logs.get(place)
+    identity = Identity(cluster_id, own.topic_id if isinstance(own, LogEnds) else None)
+    offsets = {each.partition: offset for each, offset in stable.items()}
+    return Instant(measured_ms, identity, place.topic, offsets, logs)
 
 
 def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) -> None:
@@ -172,6 +207,7 @@ async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartit
         raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}")
     found = []
     for topic, description in described.done.items():
+        _check_id(cluster, description)
         there = [each.partition for each in description.partitions]
         wanted = there if cluster.partitions is None else cluster.partitions[topic]
         for partition in wanted:
@@ -179,6 +215,15 @@ async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartit
                 raise SourceError(f"cluster {cluster.title}: {topic} has no partition {partition}")
             found.append(TopicPartition(topic, partition))
     return found
+
+
+def _check_id(cluster: ClusterOptions, found: TopicDescription) -> None:
+    wanted = cluster.topic_ids.get(found.name)
+    now = None if found.topic_id is None else uuid_text(found.topic_id)
+    if wanted and now and now != wanted:
+        raise SourceError(
+            f"cluster {cluster.title}: topic {found.name} was deleted and made again: its id is {now}, not {wanted}"
+        )
 
 
 async def _listed(

@@ -103,6 +103,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if self._options.fails_on_data_loss:
             _check_not_cut(ranges)
+        elif any(each.size < 0 for each in ranges):
+            ranges = self._from_the_begin(ranges)
         return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -118,6 +120,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             at = min(first[name][topic][number], end[name][topic][number])
             known.setdefault(name, {}).setdefault(topic, {})[number] = at
         return known
+
+    def _from_the_begin(self, ranges: Sequence[Range]) -> list[Range]:
+        """Where a log ends before the stream had come, it is another one, or was cut: what is there is read."""
+        first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True)
+        return [
+            each._replace(start=min(first[each.name][each.topic][str(each.partition)], each.end))
+            if each.size < 0
+            else each
+            for each in ranges
+        ]
 
     def _latest(self) -> StreamOffsets:
         return _stream_offsets(self._plan(Start(LATEST)), starts=False)

@@ -112,7 +112,7 @@ def merge(files: LocalFiles, root: Path, *names: str) -> None:
         *small, last = ledger.files("commits")
         stage(root, f"{name}/0-{name}.parquet", "".join((root / "commits" / each).read_text() for each in small))
         files.link(f"commits/{last}", f"_groupkeeper/staging/{name}/{last}")
-        ledger.rewrite("commits", f"_groupkeeper/staging/{name}")
+        ledger.replace({"commits": f"_groupkeeper/staging/{name}"})
 
 
 @pytest.mark.parametrize("is_behind", [False, True])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin.types import TopicPartition as Place
-from groupkeeper.pipeline.measuring import Row, measure
+from groupkeeper.pipeline.instants import Identity, Instant
+from groupkeeper.pipeline.measuring import Measure, Row, Wanted, measure
 from groupkeeper.pipeline.options import ClusterOptions, parse_options
+from groupkeeper.pipeline.planning import plan
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -22,6 +25,18 @@ BEGIN_MS = 1_700_000_000_000
 def cluster_at(servers: str) -> ClusterOptions:
     given = {"kafka.bootstrap.servers": servers, "cluster": "c", "rows": "decoded"}
     return parse_options(given | {"kafka.default.api.timeout.ms": "2000"}).clusters[0]
+
+
+def instant_of(cluster: ClusterOptions) -> Instant:
+    """The cluster at the instant at which its offsets topic is looked at."""
+    options = parse_options({"kafka.bootstrap.servers": cluster.bootstrap_servers, "rows": "decoded", "cluster": "c"})
+    return asyncio.run(plan(options)).instants["c"]
+
+
+def measured(servers: str, wanted: Wanted) -> dict[int, Row]:
+    cluster = cluster_at(servers)
+    (found,) = measure([Measure(cluster, instant_of(cluster), wanted)])
+    return as_read(found)
 
 
 def as_read(found: dict[Place, Row]) -> dict[int, Row]:
@@ -44,8 +59,9 @@ def test_ends_and_the_records_at_committed_offsets() -> None:
         (removed,) = admin.delete_records([TopicPartition("t", 0, 4)]).values()
         removed.result(PATIENCE_S)
         wanted = {Place("t", 0): [2, 7, 10, 99], Place("t", 1): [0], Place("t", 2): [0], Place("away", 9): [1]}
+        commit_something(servers)  # which makes the offsets topic
         before = datetime.now(UTC) - timedelta(milliseconds=1)
-        rows = as_read(measure(cluster_at(servers), wanted))
+        rows = measured(servers, wanted)
     ends = ("log_start_offset", "last_stable_offset", "log_end_offset", "is_deleted")
     assert {number: tuple(row[name] for name in ends) for number, row in rows.items()} == {
         0: (4, 10, 10, False), 1: (0, 1, 1, False), 2: (0, 0, 0, False), 9: (None, None, None, True),
@@ -59,6 +75,34 @@ def test_ends_and_the_records_at_committed_offsets() -> None:
     assert len(rows[0]["topic_id"]) == 22
 
 
+def commit_something(servers: str) -> None:
+    reader = Consumer({"bootstrap.servers": servers, "group.id": "g"})
+    reader.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+    reader.close()
+
+
+def test_ends_are_those_of_the_instant_whatever_comes_after_it() -> None:
+    """What is written while Spark works is no lag of the groups that could not have read it."""
+    with BackgroundBroker() as broker:
+        servers = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
+        producer = Producer({"bootstrap.servers": servers})
+        for _ in range(3):
+            producer.produce("t", b"v", partition=0)
+        assert producer.flush(PATIENCE_S) == 0
+        commit_something(servers)
+        cluster = cluster_at(servers)
+        instant = instant_of(cluster)
+        for _ in range(100):
+            producer.produce("t", b"v", partition=0)
+        assert producer.flush(PATIENCE_S) == 0
+        (found,) = measure([Measure(cluster, instant, {Place("t", 0): [1]})])
+    (row,) = as_read(found).values()
+    assert (row["log_end_offset"], row["measured_time"].timestamp() * 1000) == (3, instant.measured_ms)
+    assert [each["offset"] for each in row["records"]] == [1]
+
+
 def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
     authorizer = RuleAuthorizer(allows_without_rules=True)
     with BackgroundBroker(authorizer=authorizer) as broker:
@@ -68,17 +112,22 @@ def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
         producer = Producer({"bootstrap.servers": servers})
         producer.produce("t", b"v", None, 0)
         assert producer.flush(PATIENCE_S) == 0
+        commit_something(servers)
+        instant = instant_of(cluster_at(servers))
         authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC)
-        (row,) = as_read(measure(cluster_at(servers), {Place("t", 0): [0]})).values()
+        (found,) = measure([Measure(cluster_at(servers), instant, {Place("t", 0): [0]})])
+    (row,) = as_read(found).values()
     assert (row["log_end_offset"], row["records"]) == (1, [])
     assert row["problem"].startswith("the record at offset 0: TopicAuthorizationFailed")
 
 
 def test_what_cannot_be_asked_is_a_problem_of_its_own() -> None:
     place = Place("t", 0)
+    instant = Instant(1, Identity(None, None), "__consumer_offsets", {0: 1}, {})  # in which it is not
     with BackgroundBroker(authorizer=RuleAuthorizer()) as locked:
-        (row,) = as_read(measure(cluster_at(locked.bootstrap_servers), {place: [1]})).values()
+        clusters = [cluster_at(locked.bootstrap_servers), cluster_at("127.0.0.1:1")]
+        found = measure([Measure(each, instant, {place: [1]}) for each in clusters])
+    (row,), (away,) = (as_read(each).values() for each in found)
     assert row["problem"].startswith("TopicAuthorizationFailed")
     assert (row["is_deleted"], row["measured_time"]) == (False, None)
-    (row,) = as_read(measure(cluster_at("127.0.0.1:1"), {place: [1]})).values()
-    assert row["problem"].startswith("cluster c: 127.0.0.1:1: connection refused")
+    assert away["problem"].startswith("cluster c: 127.0.0.1:1: connection refused")

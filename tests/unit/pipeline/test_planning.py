@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -12,9 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.instants import Identity, Instant
 from groupkeeper.pipeline.jobs.reading import readings
 from groupkeeper.pipeline.options import parse_options
-from groupkeeper.pipeline.planning import Range, plan_or_raise
+from groupkeeper.pipeline.planning import Plan, Range, plan_or_raise
 from groupkeeper.pipeline.source import StreamReader
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -144,19 +147,53 @@ def test_a_stream_whose_log_was_cut_says_so(servers: str) -> None:
     )
     assert str(caught.value).startswith(text)
     (ranges,) = [task.value for task in stream(servers, failOnDataLoss="false").partitions(had_been, end)]
-    assert [(each.partition, each.start, each.end) for each in ranges] == [(1, 90, 100)]
+    assert sorted((each.partition, each.start, each.end) for each in ranges) == [(0, 0, 100), (1, 90, 100)]
+
+
+def test_a_topic_that_was_made_again_is_not_taken_for_the_one_before(servers: str) -> None:
+    wanted = {"subscribe": "t-1", "topicIds": '{"t-1": "AAAAAAAAAAAAAAAAAAAAAQ"}', "failOnDataLoss": "false"}
+    with pytest.raises(SourceError, match="cluster c: topic t-1 was deleted and made again: its id is "):
+        stream(servers, **wanted).latestOffset({"c": {"t-1": {"0": 0}}}, ReadAllAvailable())
+    with pytest.raises(SourceError, match="topic t-1 was deleted and made again"):
+        planned(servers, **wanted)
+
+
+class Ledger(NamedTuple):
+    """What a ledger has."""
+
+    next_offsets: dict[str, dict[int, int]]
+    identities: Mapping[str, Identity] = MappingProxyType({})
+
+
+def of(ranges: list[Range], **ids: Identity) -> Plan:
+    return Plan(ranges, {}, {name: Instant(1, each, "o", {}, {}) for name, each in ids.items()})
 
 
 def test_readings_go_on_where_the_tables_end() -> None:
     ranges = [Range(number, name, "o", partition, 10, 50) for number, name in enumerate("ab") for partition in (0, 1)]
-    found, failed = readings(ranges, {"a": {0: 30, 1: 4}, "b": {0: 51}})
+    found, failed = readings(of(ranges), Ledger({"a": {0: 30, 1: 4}, "b": {0: 51}}))
     (reading,) = found
     assert [(each.partition, each.start, each.end) for each in reading.ranges] == [(0, 30, 50), (1, 10, 50)]
     assert (reading.size, reading.read_to) == (60, {"a": {0: 50, 1: 50}})
     assert reading.notes == ("cluster a, partition o-1: offsets 4 to 9 are gone, the log starts at 10",)
     text = "cluster b, partition o-0: the tables go up to offset 51, the log only to 50: it has been cut"
     assert str(failed["b"]).startswith(text)
-    found, failed = readings(ranges, {"b": {0: 50}})
+    found, failed = readings(of(ranges), Ledger({"b": {0: 50}}))
     assert ([each.name for each in found], failed) == (["a", "b"], {})
     assert [(each.start, each.end) for each in found[1].ranges] == [(50, 50), (10, 50)]
     assert [each.notes for each in found] == [(), ()]
+
+
+def test_a_log_that_was_made_again_is_seen_however_long_it_is() -> None:
+    ranges = [Range(number, name, "o", 0, 0, 900) for number, name in enumerate("abcd")]
+    next_offsets = {name: {0: 50} for name in "abcd"}
+    then = {"a": Identity("A", "x"), "b": Identity("B", "x"), "c": Identity("C", "x"), "d": Identity(None, None)}
+    now = {"a": Identity("A", "x"), "b": Identity("2", "x"), "c": Identity("C", "y"), "d": Identity("D", "z")}
+    found, failed = readings(of(ranges, **now), Ledger(next_offsets, then))
+    assert [(each.name, each.topic_ids) for each in found] == [("a", {"o": "x"}), ("d", {"o": "z"})]
+    way_out = "choose another --output, or another name for the cluster"
+    assert {name: str(error) for name, error in failed.items()} == {
+        "b": f"cluster b: the tables are of another cluster, with the id B; the id is 2 now: {way_out}",
+        "c": f"cluster c: the tables are of another offsets topic, with the id x; the id is y now: {way_out}",
+    }
+    assert not readings(of(ranges, **now), Ledger(next_offsets))[1]  # tables of an earlier version

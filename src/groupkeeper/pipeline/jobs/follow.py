@@ -6,15 +6,20 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 from urllib.parse import quote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import cause_of, first_line
+from groupkeeper.pipeline.instants import Identity, Instants
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.ledger import ROOT
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.snapshot import make_tables
@@ -22,7 +27,7 @@ from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.options import Options, parse_options
 from groupkeeper.pipeline.planning import Plan, named, plan
-from groupkeeper.pipeline.retention import Retention, ask_retentions
+from groupkeeper.pipeline.retention import Asked, Retention, ask_retentions
 from groupkeeper.pipeline.source import GroupkeeperSource
 
 __all__ = ["follow"]
@@ -31,6 +36,12 @@ _LOOK_S = 0.2
 _FIRST_PAUSE_S = 2.0
 _LONGEST_PAUSE_S = 60.0
 _RECORDS_PER_BATCH = 2_000_000
+_LEAST_PATIENCE_S = 5.0
+_LONGEST_S = 300.0
+"""A group that stands still becomes worse by the time alone."""
+
+_PATIENCE = "default.api.timeout.ms"
+_PATIENCE_MS = 10_000
 
 
 def follow(
@@ -54,26 +65,43 @@ def follow(
         following = _Following(output, parsed, Run(watch), interval_s)
         try:
             following.begin(found)
-            refreshed_at, seen = 0.0, -1
+            due_at = 0.0
             while not stop.is_set():
                 following.look_after()
-                is_due = time.monotonic() - refreshed_at >= refresh_s or not refreshed_at
-                if is_due and following.appended != seen and following.is_caught_up:
-                    seen = following.appended
-                    _refresh(output, following)
-                    following.run.watch.waiting()
-                    refreshed_at = time.monotonic()
+                if time.monotonic() >= due_at and following.is_ready:
+                    is_made = _refresh(output, following, stop)
+                    due_at = time.monotonic() + (refresh_s if is_made else min(interval_s, refresh_s))
                 stop.wait(_LOOK_S)
         finally:
             following.end()
         return following.run.summary
 
 
-def _refresh(output: Output, following: _Following) -> None:
+def _refresh(output: Output, following: _Following, stop: threading.Event) -> bool:
+    """Measure, let the history come that far, make the tables of that instant; False: there was no need to."""
+    instants = following.measure()
+    if not following.is_due(instants):
+        return False
+    deadline = time.monotonic() + following.patience_s
+    while not following.has_read(instants) and time.monotonic() < deadline:
+        if stop.wait(_LOOK_S):
+            return False
+        following.look_after()
     problems = following.run.summary.problems
     before = len(problems)
-    make_tables(output, Given(following.options, following.retentions), following.run)
-    del problems[before:]  # told; the next refresh tries again
+    clusters = Clusters(following.options, instants, following.failed)
+    make_tables(output, Given(clusters, following.retentions), following.run)
+    del problems[before:]  # said; the next refresh tries again
+    following.run.watch.waiting()
+    return True
+
+
+class _Answer(NamedTuple):
+    """What clusters have, and by their numbers why others do not answer."""
+
+    plan: Plan
+    failed: dict[int, str]
+    retentions: Asked
 
 
 class _Following:
@@ -83,63 +111,122 @@ class _Following:
         self.run = run
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
-        self._output = output
+        self.failed: dict[str, str] = {}
+        """Why clusters, by name, are not read at the moment."""
         self.options = options
+        self.patience_s = _LEAST_PATIENCE_S + 2 * interval_s
+        """For the queries to come to where the logs ended when they were measured."""
+        self._output = output
         self._interval_s = interval_s
         self._queries: dict[int, StreamingQuery] = {}
         self._readings: dict[int, Reading] = {}
+        self._identities: dict[str, Identity] = {}
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
         self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
-        self._told: dict[int, str] = {}
+        self._said: dict[int, str] = {}
+        self._asking: dict[int, Future[_Answer]] = {}
+        self._pool = ThreadPoolExecutor(max(1, len(options.clusters)))
         self._counting = threading.Lock()  # each query appends in a thread of its own
+        self._made: tuple[int, Instants, float] | None = None
+        """Rows appended, the instants and the time when the tables were made last."""
 
     @property
-    def is_caught_up(self) -> bool:
-        """Whether what there was when the queries began has been read."""
-        return all(_has_read(query, self._readings[number]) for number, query in self._queries.items())
+    def is_ready(self) -> bool:
+        """Whether there is a cluster of which what there was at the begin has been read, or none can be read."""
+        if self._asking and not self._queries:
+            return False
+        return not self._queries or any(self._is_caught_up(number) for number in self._queries)
+
+    def _is_caught_up(self, number: int) -> bool:
+        reading = self._readings[number]
+        return _has_read(self._queries[number], reading, {each.partition: each.end for each in reading.ranges})
+
+    def measure(self) -> Instants:
+        """Of the clusters that are being read: others would only be waited for."""
+        numbers = list(self._queries)
+        found = asyncio.run(plan(_impatient(self._some(numbers))))
+        self.failed |= {name: str(error) for name, error in found.failed.items()}
+        return found.instants
+
+    def is_due(self, instants: Instants) -> bool:
+        """Whether something has been committed or written since the tables were made, or time enough has passed to make
+        a difference by itself.
+        """
+        now = (self.appended, instants, time.monotonic())
+        if self._made is not None:
+            appended, before, at = self._made
+            is_same = appended == self.appended and _logs(before) == _logs(instants)
+            if is_same and now[2] - at < _LONGEST_S:
+                return False
+        self._made = now
+        return True
+
+    def has_read(self, instants: Instants) -> bool:
+        """Whether the history goes as far as the logs did; one that is still at what was there at the begin is not
+        waited for.
+        """
+        wanted = {
+            number: instants[name].stable
+            for number in self._queries
+            if self._is_caught_up(number) and (name := self._readings[number].name) in instants
+        }
+        return all(_has_read(self._queries[number], self._readings[number], ends) for number, ends in wanted.items())
 
     def begin(self, found: Plan | None) -> None:
-        self._start(range(len(self.options.clusters)), found)
+        """Start all queries, by what the clusters said when they were asked, if they were."""
+        found = found or asyncio.run(plan(self.options))
+        titles = [each.title for each in self.options.clusters]
+        failed = {titles.index(title): str(error) for title, error in found.failed.items()}
+        self._start(_Answer(found, failed, ask_retentions(named(self.options, found.ranges), found.ranges)))
 
     def look_after(self) -> None:
-        """Start again what has ended, after a pause that grows."""
+        """Start again what has ended, after a pause that grows. Clusters are asked aside: none is waited for here."""
         for number, query in list(self._queries.items()):
             if not query.isActive:
                 del self._queries[number]
                 error = query.exception()
                 self._failed(number, "it has ended" if error is None else cause_of(error) or first_line(error))
+            elif self._is_caught_up(number):  # the outage, if there was one, is over
+                self._said.pop(number, None)
+                self._pauses[number] = _FIRST_PAUSE_S
+        for number, asking in list(self._asking.items()):
+            if asking.done():
+                del self._asking[number]
+                self._start(asking.result())
         now = time.monotonic()
-        due = [number for number, at in self._retry_at.items() if number not in self._queries and at <= now]
-        if due:
-            self._start(due, None)
+        busy = self._queries.keys() | self._asking.keys()
+        self._ask([number for number, at in self._retry_at.items() if number not in busy and at <= now])
 
     def end(self) -> None:
         """Stop the queries; a batch that is under way is done again by the next run."""
         for query in self._queries.values():
             query.stop()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _start(self, numbers: range | list[int], found: Plan | None) -> None:
-        if found is None:
-            some = self.options._replace(clusters=tuple(self.options.clusters[number] for number in numbers))
-            found = asyncio.run(plan(some))
-            ranges = [each._replace(cluster=numbers[each.cluster]) for each in found.ranges]
-        else:
-            ranges = found.ranges
-        titles = [each.title for each in self.options.clusters]
-        self.options = named(self.options, ranges)
-        asked = ask_retentions(self.options, ranges)
-        self.retentions |= asked.by_cluster
-        for note in asked.notes:
+    def _some(self, numbers: Sequence[int]) -> Options:
+        return self.options._replace(clusters=tuple(self.options.clusters[number] for number in numbers))
+
+    def _ask(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self._asking[number] = self._pool.submit(_asked, self._some([number]), number)
+
+    def _start(self, answer: _Answer) -> None:
+        found = answer.plan
+        self.options = named(self.options, found.ranges)
+        self.retentions |= answer.retentions.by_cluster
+        for note in answer.retentions.notes:
             self.run.watch.note(note)
-        left, strange = readings(ranges, self._output.ledger.next_offsets)
-        for title, error in found.failed.items():
-            self._failed(titles.index(title), str(error))
+        left, strange = readings(found, self._output.ledger)
+        for number, text in answer.failed.items():
+            self._failed(number, text)
         for name, error in strange.items():
-            self._failed(next(each.cluster for each in ranges if each.name == name), str(error))
+            self._failed(next(each.cluster for each in found.ranges if each.name == name), str(error))
         for reading in left:
             for note in reading.notes:
                 self.run.watch.note(note)
             self._readings[reading.number] = reading
+            self._identities[reading.name] = found.instants[reading.name].identity
+            self.failed.pop(reading.name, None)
             wanted = source_options(self.options, [reading], is_streaming=True)
             self._queries[reading.number] = self._query(reading.name, wanted)
         if left:
@@ -160,7 +247,7 @@ class _Following:
         )
 
     def _append(self, batch: DataFrame, number: int) -> None:
-        appended = append(self._output, batch, self.retentions)
+        appended = append(self._output, batch, self.retentions, identities=self._identities)
         self.run.append(appended.rows)
         with self._counting:
             self.appended += sum(appended.rows.values())
@@ -173,18 +260,42 @@ class _Following:
         pause_s = self._pauses[number]
         self._retry_at[number] = time.monotonic() + pause_s
         self._pauses[number] = min(2 * pause_s, _LONGEST_PAUSE_S)
-        if self._told.get(number) != text:
-            self._told[number] = text
-            reading = self._readings.get(number)
-            name = self.options.clusters[number].title if reading is None else reading.name
+        reading = self._readings.get(number)
+        name = self.options.clusters[number].title if reading is None else reading.name
+        self.failed[name] = text
+        if self._said.get(number) != text:
+            self._said[number] = text
             self.run.watch.problem(Problem(name, f"{text}; trying again"))
 
 
-def _has_read(query: StreamingQuery, reading: Reading) -> bool:
-    """Whether a query has come to the end of what there was. Rows would not tell: a log that was compacted, or has
+def _asked(options: Options, number: int) -> _Answer:
+    """What the one cluster of the options has, which is that of this number among all of them."""
+    found = asyncio.run(plan(options))
+    retentions = ask_retentions(named(options, found.ranges), found.ranges)
+    ranges = [each._replace(cluster=number) for each in found.ranges]
+    error = next(iter(found.failed.values()), None)
+    return _Answer(found._replace(ranges=ranges), {} if error is None else {number: str(error)}, retentions)
+
+
+def _impatient(options: Options) -> Options:
+    """For clusters that answered a moment ago: one that no longer does must not keep the others from being shown."""
+    clusters = []
+    for each in options.clusters:
+        patience_ms = min(int(each.properties.get(_PATIENCE, _PATIENCE_MS)), _PATIENCE_MS)
+        clusters.append(each._replace(properties={**each.properties, _PATIENCE: str(patience_ms)}))
+    return options._replace(clusters=tuple(clusters))
+
+
+def _logs(instants: Instants) -> dict[str, Mapping[TopicPartition, object]]:
+    return {name: each.logs for name, each in instants.items()}
+
+
+def _has_read(query: StreamingQuery, reading: Reading, ends: Mapping[int, int]) -> bool:
+    """Whether a query has come to these ends, by partition. Rows would not tell: a log that was compacted, or has
     aborted transactions, gives fewer of them than it has offsets.
     """
     progress = query.lastProgress
     reached = json.loads(progress["sources"][0]["endOffset"] or "{}") if progress else {}
-    own = reached.get(reading.name, {})
-    return all(own.get(each.topic, {}).get(str(each.partition), 0) >= each.end for each in reading.ranges if each.size)
+    own = reached.get(reading.name, {}).get(reading.ranges[0].topic, {})
+    start = {each.partition: each.start for each in reading.ranges}
+    return all(own.get(str(number), start.get(number, 0)) >= end for number, end in ends.items())

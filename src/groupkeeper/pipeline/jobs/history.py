@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.instants import Identity
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.output import Output, Staged
+from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
-__all__ = ["Appended", "append"]
+__all__ = ["Appended", "append", "is_before"]
 
 
 class Appended(NamedTuple):
@@ -28,7 +31,7 @@ class Appended(NamedTuple):
     @property
     def note(self) -> str | None:
         """What to say of them; None: nothing."""
-        text = f"{self.problems} records could not be decoded: group_records.problem says why"
+        text = f"{counted(self.problems, 'record')} could not be decoded: group_records.problem says why"
         return text if self.problems else None
 
 
@@ -44,9 +47,11 @@ def append(
     decoded: DataFrame | Iterable[pa.RecordBatch],
     retentions: Retentions,
     read_to: NextOffsets | None = None,
+    identities: Mapping[str, Identity] = MappingProxyType({}),
 ) -> Appended:
     """Append what of tables.DECODED is not in the tables yet. All partitions were read up to `read_to`; None: as far as
-    rows are there. Doing it twice, or with rows of several runs, changes nothing. Batches of Arrow have new rows only.
+    rows are there. `identities` are those of the rows' clusters. Doing it twice, or with rows of several runs, changes
+    nothing. Batches of Arrow have new rows only.
     """
     with output.lock:
         known = output.ledger.next_offsets
@@ -62,7 +67,7 @@ def append(
             staged[GROUP_RECORDS.name] = output.stage(group_records(new.frame), GROUP_RECORDS)
         reached = seen if read_to is None else read_to
         if staged or _is_further(reached, known):
-            output.ledger.append({name: each.files for name, each in staged.items()}, reached)
+            output.ledger.append({name: each.files for name, each in staged.items()}, reached, identities)
         output.discard([new, *staged.values()])  # `follow` may run for months
     return Appended({COMMITS.name: counts.commits, GROUP_RECORDS.name: counts.others}, counts.problems)
 
@@ -86,10 +91,22 @@ def _is_new(known: NextOffsets) -> Column:
     condition = F.lit(True)
     for name, offsets in known.items():
         if offsets:
-            pairs = [F.lit(value) for pair in sorted(offsets.items()) for value in pair]
-            following = F.coalesce(F.create_map(*pairs)[F.col("log_partition")], F.lit(0))
-            condition &= (F.col("cluster") != name) | (F.col("log_offset") >= following)
+            condition &= (F.col("cluster") != name) | _is_from(offsets)
     return condition
+
+
+def is_before(cut: NextOffsets) -> Column:
+    """Whether a row is from before these offsets; true of clusters that are not named."""
+    condition = F.lit(True)
+    for name, offsets in cut.items():
+        condition &= (F.col("cluster") != name) | ~_is_from(offsets)
+    return condition
+
+
+def _is_from(offsets: Mapping[int, int]) -> Column:
+    """Whether a row is from these offsets on, by partition; true of partitions that are not named."""
+    pairs = [F.lit(value) for pair in sorted(offsets.items()) for value in pair]
+    return F.col("log_offset") >= F.coalesce(F.create_map(*pairs)[F.col("log_partition")], F.lit(0))
 
 
 def _counted(staged: DataFrame) -> tuple[_Counts, NextOffsets]:

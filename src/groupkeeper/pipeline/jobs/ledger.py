@@ -1,23 +1,28 @@
-"""What the history tables hold: the ledger in DIR/_groupkeeper/ledger says how far every partition has been read."""
+"""What the tables hold: the ledger in DIR/_groupkeeper/ledger says how far every partition has been read, and which
+files the tables consist of. Its last entry is one consistent set of all tables.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.instants import Identity
 from groupkeeper.pipeline.jobs.files import Files
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
-__all__ = ["Ledger", "NextOffsets"]
+__all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "entry_path", "last_entry"]
 
 NextOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic, the offset from which records are not in the tables."""
 
 ROOT = "_groupkeeper"
-_ENTRIES = f"{ROOT}/ledger"
+ENTRIES = f"{ROOT}/ledger"
 _NAME = re.compile(r"(\d{10})\.json")
 _KEPT = 3
 
@@ -37,14 +42,12 @@ class Ledger:
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._directory = directory
-        self._number = 0
         self.is_settled = True
         """Whether every file of the last entry is in its place, so that what was written aside is of no use."""
         self._last: dict[str, Any] = {"id": uuid.uuid4().hex, "next_offsets": {}, "files": {}, "moves": []}
-        numbers = sorted(int(match[1]) for name in files.names(_ENTRIES) if (match := _NAME.fullmatch(name)))
-        if numbers:
-            self._number = numbers[-1]
-            self._last = json.loads(files.read(_entry(self._number)))
+        self._number = last_entry(files.names(ENTRIES))
+        if self._number:
+            self._last = json.loads(files.read(entry_path(self._number)))
             self._move()
             self._check()
 
@@ -58,17 +61,27 @@ class Ledger:
         found: dict[str, dict[str, int]] = self._last["next_offsets"]
         return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
 
+    @property
+    def identities(self) -> dict[str, Identity]:
+        """Of which clusters, by name, the history is; those of earlier versions' runs are missing."""
+        return {name: Identity(*found) for name, found in self._last.get("identities", {}).items()}
+
     def files(self, table: str) -> list[str]:
         """Names of a table's files."""
         return list(self._last["files"].get(table, ()))
 
-    def append(self, staged: Mapping[str, Sequence[str]], read_to: NextOffsets) -> None:
-        """Files written aside, by table, take their places, and the partitions have been read that far.
+    def append(
+        self,
+        staged: Mapping[str, Sequence[str]],
+        read_to: NextOffsets,
+        identities: Mapping[str, Identity] = MappingProxyType({}),
+    ) -> None:
+        """Files written aside, by table, take their places, and the partitions of these clusters have been read that
+        far.
 
         Raises SourceError when another run has done so meanwhile.
         """
-        if not self.is_settled:  # the append before this one failed between its entry and its last file
-            self._move()
+        self._settle()
         number = self._number + 1
         moves = [
             Move(source, f"{table}/{number:010}-{index:03}.parquet")
@@ -79,16 +92,22 @@ class Ledger:
         for each in moves:
             table, _, name = each.target.partition("/")
             files.setdefault(table, []).append(name)
-        self._write(files, self._raised(read_to), moves=moves)
+        self._write(files, self._raised(read_to), moves=moves, identities=identities)
 
-    def rewrite(self, table: str, directory: str) -> None:
-        """The files in a directory that was written aside, with the same rows, take the place of a table's.
+    def replace(self, directories: Mapping[str, str]) -> None:
+        """The files in directories that were written aside take the places of these tables' files.
 
-        Raises SourceError when another run has written to the table meanwhile.
+        Raises SourceError when another run has written to the tables meanwhile.
         """
-        names = [name for name in self._files.names(directory) if name.endswith(".parquet")]
-        files = {**self._last["files"], table: names}
-        self._write(files, self._last["next_offsets"], directories={table: directory})
+        self._settle()
+        files = dict(self._last["files"])
+        for table, directory in directories.items():
+            files[table] = [name for name in self._files.names(directory) if name.endswith(".parquet")]
+        self._write(files, self._last["next_offsets"], directories=directories)
+
+    def _settle(self) -> None:
+        if not self.is_settled:  # the entry before failed between its writing and its last file
+            self._move()
 
     def _raised(self, read_to: NextOffsets) -> dict[str, dict[str, int]]:
         raised = {name: dict(own) for name, own in self._last["next_offsets"].items()}
@@ -105,6 +124,7 @@ class Ledger:
         *,
         moves: Sequence[Move] = (),
         directories: Mapping[str, str] | None = None,
+        identities: Mapping[str, Identity] = MappingProxyType({}),
     ) -> None:
         number = self._number + 1
         entry = {
@@ -113,14 +133,15 @@ class Ledger:
             "files": files,
             "moves": moves,
             "directories": directories or {},
+            "identities": {**self._last.get("identities", {}), **identities},
         }
         self.is_settled = False
-        if not self._files.write_new(_entry(number), json.dumps(entry)):
+        if not self._files.write_new(entry_path(number), json.dumps(entry)):
             raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
         self._number, self._last = number, json.loads(json.dumps(entry))
         self._move()
         if number > _KEPT:
-            self._files.remove(_entry(number - _KEPT))
+            self._files.remove(entry_path(number - _KEPT))
 
     def _move(self) -> None:
         for source, target in self._last["moves"]:
@@ -134,7 +155,7 @@ class Ledger:
         return sorted(set(self.files(table)) - set(self._files.names(table)))
 
     def _check(self) -> None:
-        for table in self._last["files"]:
+        for table in (COMMITS.name, GROUP_RECORDS.name):  # every other table can be made again
             if missing := self._missing(table):
                 raise SourceError(
                     f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
@@ -142,5 +163,11 @@ class Ledger:
                 )
 
 
-def _entry(number: int) -> str:
-    return f"{_ENTRIES}/{number:010}.json"
+def last_entry(names: Iterable[str]) -> int:
+    """The number of the last entry, of the names of files in the ledger; 0: there is none."""
+    return max((int(match[1]) for name in names if (match := _NAME.fullmatch(name))), default=0)
+
+
+def entry_path(number: int) -> str:
+    """Where an entry is, below the output directory."""
+    return f"{ENTRIES}/{number:010}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from groupkeeper.pipeline.tables import Table
 __all__ = ["Output", "Staged", "open_output"]
 
 _STAGING = f"{ROOT}/staging"
+"""Below it each run has a directory of its own."""
+
 _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 
@@ -33,12 +35,12 @@ def open_output(spark: SparkSession, directory: str, *, is_remote: bool = False)
         files = files_of(spark, directory, is_remote=is_remote)
         with files.lock():
             output = Output(spark, directory, files)
-            files.remove(_STAGING)
+            files.clean(_STAGING, output.staging)
             try:
                 yield output
             finally:
                 if output.ledger.is_settled:  # else the next run moves what is there into the tables
-                    files.remove(_STAGING)
+                    files.clean(_STAGING, output.staging)
     except OSError as error:
         raise SourceError(f"{directory} cannot be written: {error.strerror or error}") from error
 
@@ -60,6 +62,7 @@ class Output:
         self.spark = spark
         self.files = files
         self.ledger = Ledger(files, directory)
+        self.staging = f"{_STAGING}/{uuid.uuid4().hex}"
         self.lock = threading.Lock()
         """Held by whom appends."""
         self._local = local_path(directory)
@@ -84,14 +87,14 @@ class Output:
         """Write what no reader shall see."""
         if frame.columns != table.names:
             raise AssertionError(f"{table.name}: columns {frame.columns}")
-        path = _aside(table)
+        path = self._aside(table)
         frame.write.options(**_PLAIN).parquet(self.url(path))
         return self._staged(path, table)
 
     def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> Staged:
         """As `stage`, of rows that are in this process, in a directory of this machine."""
         assert self._local is not None
-        path = _aside(table)
+        path = self._aside(table)
         (self._local / path).mkdir(parents=True)
         with pq.ParquetWriter(self._local / path / "part.parquet", table.arrow) as writer:
             for batch in batches:
@@ -108,11 +111,19 @@ class Output:
             self.files.remove(each.directory)
 
     def replace(self, frame: DataFrame, table: Table) -> int:
-        """Write the table anew; readers find the old one or the new one. The result is its number of rows."""
+        """Write the table again; readers find the old one or the new one. The result is its number of rows."""
         staged = self.stage(frame, table)
-        rows = self._rows(staged)
-        self.files.replace(staged.directory, table.name)
+        rows = self.rows(staged)
+        self.publish({table.name: staged})
         return rows
+
+    def publish(self, staged: Mapping[str, Staged]) -> None:
+        """What was written aside takes the places of the tables of these names: all together, for readers who go by the
+        ledger; directory after directory for others.
+        """
+        if staged:
+            with self.lock:
+                self.ledger.replace({name: each.directory for name, each in staged.items()})
 
     def merge(self, table: Table, *, many: int = 100, small_bytes: int = 32 << 20) -> int:
         """Make few files of a history table's small ones, once there are many; the result is how many went into them.
@@ -131,15 +142,14 @@ class Output:
             staged = self.stage(self.spark.read.schema(table.ddl).parquet(*paths).coalesce(files), table)
             for name in size_by_name.keys() - set(small):
                 self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
-            self.ledger.rewrite(table.name, staged.directory)
+            self.ledger.replace({table.name: staged.directory})
             return len(small)
 
-    def _rows(self, staged: Staged) -> int:
+    def rows(self, staged: Staged) -> int:
         """Number of rows: of the files' ends where they are on this machine."""
         if self._local is None:
             return staged.frame.count()
         return sum(int(pq.read_metadata(self._local / name).num_rows) for name in staged.files)
 
-
-def _aside(table: Table) -> str:
-    return f"{_STAGING}/{uuid.uuid4().hex}-{table.name}"
+    def _aside(self, table: Table) -> str:
+        return f"{self.staging}/{uuid.uuid4().hex}-{table.name}"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.instants import Identity
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.options import Options
-from groupkeeper.pipeline.planning import Range
+from groupkeeper.pipeline.planning import Plan, Range, by_cluster
 
 __all__ = ["Reading", "readings", "source_options"]
 
 _RECORDS_PER_TASK = 1_000_000
 """Bounds what a failure costs, and what progress is told in."""
+
+
+_WAY_OUT = "choose another --output, or another name for the cluster"
 
 
 class Reading(NamedTuple):
@@ -24,6 +29,8 @@ class Reading(NamedTuple):
     number: int
     ranges: tuple[Range, ...]
     notes: tuple[str, ...]
+    topic_ids: Mapping[str, str] = MappingProxyType({})
+    """Of the topics that are read, where the brokers tell."""
 
     @property
     def size(self) -> int:
@@ -35,21 +42,44 @@ class Reading(NamedTuple):
         return {self.name: {each.partition: each.end for each in self.ranges}}
 
 
-def readings(ranges: Iterable[Range], known: NextOffsets) -> tuple[list[Reading], dict[str, SourceError]]:
+class Known(Protocol):
+    """What of Ledger is needed here."""
+
+    @property
+    def next_offsets(self) -> NextOffsets: ...
+
+    @property
+    def identities(self) -> Mapping[str, Identity]: ...
+
+
+def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, SourceError]]:
     """By cluster, of ranges from the logs' starts to their ends; and the errors of clusters whose log isn't the one
     that the tables are of.
     """
-    by_cluster: dict[str, list[Range]] = {}
-    for each in ranges:
-        by_cluster.setdefault(each.name, []).append(each)
     found: list[Reading] = []
     failed: dict[str, SourceError] = {}
-    for name, own in by_cluster.items():
+    for own in by_cluster(planned.ranges):
+        name = own[0].name
         try:
-            found.append(_reading(own, known.get(name, {})))
+            now = planned.instants[name].identity if name in planned.instants else Identity(None, None)
+            _check_identity(name, now, known.identities.get(name))
+            reading = _reading(own, known.next_offsets.get(name, {}))
+            found.append(reading._replace(topic_ids={own[0].topic: now.topic_id} if now.topic_id else {}))
         except SourceError as error:
             failed[name] = error
     return found, failed
+
+
+def _check_identity(name: str, now: Identity, then: Identity | None) -> None:
+    """A log that was made again may be longer than the tables; what is not known of either is no difference."""
+    if then is None:
+        return
+    what = {"cluster": (then.cluster_id, now.cluster_id), "offsets topic": (then.topic_id, now.topic_id)}
+    for kind, (old, new) in what.items():
+        if old is not None and new is not None and old != new:
+            raise SourceError(
+                f"cluster {name}: the tables are of another {kind}, with the id {old}; the id is {new} now: {_WAY_OUT}"
+            )
 
 
 def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
@@ -60,7 +90,7 @@ def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
         if following > each.end:
             raise SourceError(
                 f"{each}: the tables go up to offset {following}, the log only to {each.end}: it has been cut, or is "
-                "another one: choose another --output, or another name for the cluster"
+                f"another one: {_WAY_OUT}"
             )
         if following < each.start:
             notes.append(f"{each}: offsets {following} to {each.start - 1} are gone, the log starts at {each.start}")
@@ -75,6 +105,8 @@ def source_options(options: Options, found: Iterable[Reading], *, is_streaming: 
         cluster = options.clusters[each.number]
         own = {f"kafka.{name}": value for name, value in cluster.properties.items()}
         own["subscribe"] = ",".join(dict.fromkeys(one.topic for one in each.ranges))
+        if is_streaming and each.topic_ids:
+            own["topicIds"] = json.dumps(each.topic_ids)
         own["startingOffsets"] = _offsets_json((one, one.start) for one in each.ranges)
         if not is_streaming:
             own["endingOffsets"] = _offsets_json((one, one.end) for one in each.ranges)

@@ -15,8 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.jobs.history import append
-from groupkeeper.pipeline.jobs.output import Output, open_output
+from groupkeeper.pipeline.instants import Instant, Instants
+from groupkeeper.pipeline.jobs.history import append, is_before
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.output import Output, Staged, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
@@ -30,29 +32,42 @@ __all__ = ["make_tables", "snapshot", "update_history"]
 
 
 class Made(Mapping[str, DataFrame]):
-    """Tables by their names; one that is not done yet is waited for."""
+    """Tables by their names; one that is not written yet is waited for. History is that of one moment: rows that come
+    meanwhile, or were written since the instant, are for the next time.
+    """
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._history = {table.name: output.read(table) for table in (COMMITS, GROUP_RECORDS)}
-        self._written: dict[str, tuple[Table, Future[int]]] = {}
+    def __init__(self, output: Output, instants: Instants) -> None:
+        with output.lock:  # nothing is appended between the ledger and the two tables
+            known = output.ledger.next_offsets
+            history = {table.name: output.read(table) for table in (COMMITS, GROUP_RECORDS)}
+        self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
+        beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
+        self._history = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in history.items()}
+        self._staged: dict[str, Future[Staged]] = {}
 
-    def add(self, table: Table, rows: Future[int]) -> None:
+    def add(self, table: Table, staged: Future[Staged]) -> None:
         """A table that is being written."""
-        self._written[table.name] = (table, rows)
+        self._staged[table.name] = staged
+
+    def staged(self, table: Table) -> Staged:
+        """A table as it was written aside; what made it fail is raised."""
+        return self._staged[table.name].result()
 
     def __getitem__(self, name: str) -> DataFrame:
-        if name in self._history:
-            return self._history[name]
-        table, rows = self._written[name]
-        rows.result()
-        return self._output.read(table)
+        return self._history[name] if name in self._history else self._staged[name].result().frame
 
     def __iter__(self) -> Iterator[str]:
-        yield from (*self._history, *self._written)
+        yield from (*self._history, *self._staged)
 
     def __len__(self) -> int:
-        return len(self._history) + len(self._written)
+        return len(self._history) + len(self._staged)
+
+
+def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
+    """Up to where the history of a cluster is that of the instant."""
+    if instant is None:
+        return dict(known)
+    return {number: min(offset, instant.stable.get(number, 0)) for number, offset in known.items()}
 
 
 def snapshot(
@@ -82,14 +97,16 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
     parsed = parse_options({**options, "rows": "decoded"})
     found = found or asyncio.run(plan(parsed))
     parsed = named(parsed, found.ranges)
-    left, strange = readings(found.ranges, output.ledger.next_offsets)
-    for name, error in [*found.failed.items(), *strange.items()]:
-        run.fail(Problem(name, str(error)))
+    left, strange = readings(found, output.ledger)
+    failed = {name: str(error) for name, error in [*found.failed.items(), *strange.items()]}
+    for name, text in failed.items():
+        run.fail(Problem(name, text))
+    instants = {name: each for name, each in found.instants.items() if name not in strange}
     asked = ask_retentions(parsed, found.ranges)
     for note in [*asked.notes, *(note for each in left for note in each.notes)]:
         run.note(note)
     run.watch.reading(sum(each.size for each in left))
-    given = Given(parsed, asked.by_cluster)
+    given = Given(Clusters(parsed, instants, failed), asked.by_cluster)
     _read(output, given, left, run)
     return given
 
@@ -116,19 +133,22 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
     decoded: DataFrame | Iterator[pa.RecordBatch]
     if output.is_here and sum(each.size for each in left) < RECORDS_WORTH_A_TASK:
         # Done before a worker of Spark's would have started.
-        decoded = read_ranges([one for each in left for one in each.ranges if one.size], given.options)
+        decoded = read_ranges([one for each in left for one in each.ranges if one.size], given.clusters.options)
     else:
         output.spark.dataSource.register(GroupkeeperSource)
-        decoded = output.spark.read.format("groupkeeper").options(**source_options(given.options, left)).load()
+        decoded = output.spark.read.format("groupkeeper").options(**source_options(given.clusters.options, left)).load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
-    appended = append(output, decoded, given.retentions, read_to)
+    identities = {each.name: given.clusters.instants[each.name].identity for each in left}
+    appended = append(output, decoded, given.retentions, read_to, identities)
     run.append(appended.rows)
     if appended.note:
         run.note(appended.note)
 
 
 def make_tables(output: Output, given: Given, run: Run) -> None:
-    """Every step's table anew, side by side; one that fails keeps those that need it as they were."""
+    """Every step's table again, side by side, and all of them in their places together; one that fails keeps those that
+    need it as they were.
+    """
     run.watch.making(len(STEPS))
     for table in (COMMITS, GROUP_RECORDS):
         try:
@@ -136,28 +156,30 @@ def make_tables(output: Output, given: Given, run: Run) -> None:
         except (PySparkException, Py4JError) as error:
             run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
-    made = Made(output)
-    done: list[tuple[Table, Future[int]]] = []
+    made = Made(output, given.clusters.instants)
+    given = given._replace(read_to=made.read_to)
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
     try:
         for step in STEPS:  # a step waits only for those before it, which have a thread already: none waits for ever
-            rows = pool.submit(_made, output, step, made, given, run.watch)
-            made.add(step.table, rows)
-            done.append((step.table, rows))
+            made.add(step.table, pool.submit(_stage, output, step, made, given))
         pool.shutdown()
     finally:
         pool.shutdown(cancel_futures=True)
-    for table, rows in done:
+    staged: dict[str, Staged] = {}
+    for step in STEPS:
         try:
-            run.summary.rows[table.name] = rows.result()
+            staged[step.table.name] = made.staged(step.table)
         except (PySparkException, Py4JError) as error:
-            run.fail(Problem(None, f"table {table.name}: {_said(error)}"))
+            run.fail(Problem(None, f"table {step.table.name}: {_said(error)}"))
+    rows = {name: output.rows(each) for name, each in staged.items()}
+    output.publish(staged)
+    for name, number in rows.items():
+        run.write(name, number)
+    output.discard(staged.values())
 
 
-def _made(output: Output, step: Step, made: Made, given: Given, watch: Watch) -> int:
-    rows = output.replace(step.make(made, given), step.table)
-    watch.table(step.table.name, rows)
-    return rows
+def _stage(output: Output, step: Step, made: Made, given: Given) -> Staged:
+    return output.stage(step.make(made, given), step.table)
 
 
 def _said(error: Exception) -> str:

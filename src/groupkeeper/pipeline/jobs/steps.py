@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.jobs.log_offsets import log_offsets
-from groupkeeper.pipeline.options import Options
+from groupkeeper.pipeline.jobs.freshness import freshness
+from groupkeeper.pipeline.jobs.ledger import NextOffsets
+from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.retention import Retentions
 from groupkeeper.pipeline.tables import (
     CURRENT_OFFSETS,
+    FRESHNESS,
     GROUP_EVENTS,
     GROUPS,
     LAG,
@@ -40,10 +43,19 @@ Tables = Mapping[str, DataFrame]
 
 
 class Given(NamedTuple):
-    """What is known beside the tables: the clusters by their names there, and how long they keep offsets."""
+    """What is known beside the tables: the clusters, what they were at the instant of which the tables are, and how
+    long they keep offsets. `read_to`: up to where the history is that the tables are made of.
+    """
 
-    options: Options
+    clusters: Clusters
     retentions: Retentions
+    read_to: NextOffsets = MappingProxyType({})
+
+    @property
+    def now_ms(self) -> int:
+        """The instant where one is needed for all clusters."""
+        measured = [each.measured_ms for each in self.clusters.instants.values()]
+        return max(measured, default=time.time_ns() // 1_000_000)
 
 
 class Step(NamedTuple):
@@ -56,23 +68,32 @@ class Step(NamedTuple):
 STEPS = (
     Step(CURRENT_OFFSETS, lambda made, _: current_offsets(made["commits"])),
     Step(GROUP_EVENTS, lambda made, _: group_events(made["group_records"])),
-    Step(LOG_OFFSETS, lambda made, given: log_offsets(made["current_offsets"], given.options)),
+    Step(LOG_OFFSETS, lambda made, given: log_offsets(made["current_offsets"], given.clusters)),
+    Step(FRESHNESS, lambda made, given: freshness(made["commits"].sparkSession, given.read_to, given.clusters)),
     Step(MEMBERS, lambda made, _: members(made["group_records"])),
     Step(GROUPS, lambda made, _: groups(made["group_records"], made["group_events"], made["current_offsets"])),
     Step(RATES, lambda made, _: rates(made["commits"], made["group_events"])),
-    Step(LAG, lambda made, _: lag(made["current_offsets"], made["log_offsets"], made["commits"])),
+    Step(LAG, lambda made, _: _lag(made)),
     Step(REWINDS, lambda made, _: rewinds(made["commits"], made["group_events"], made["log_offsets"])),
-    Step(STALE, lambda made, given: _stale(made, given.retentions)),
-    Step(STATUS, lambda made, _: status(made["commits"], made["lag"], made["rewinds"], made["groups"])),
+    Step(STALE, lambda made, given: _stale(made, given)),
+    Step(STATUS, lambda made, _: _status(made)),
 )
 """In an order in which each has what it needs; a new table is a line here."""
 
 
-def _stale(made: Tables, retentions: Retentions) -> DataFrame:
+def _lag(made: Tables) -> DataFrame:
+    return lag(made["current_offsets"], made["log_offsets"], made["commits"], made["freshness"])
+
+
+def _status(made: Tables) -> DataFrame:
+    return status(made["commits"], made["lag"], made["rewinds"], made["groups"], made["group_events"])
+
+
+def _stale(made: Tables, given: Given) -> DataFrame:
     return stale(
         made["current_offsets"],
         made["log_offsets"],
         made["group_records"],
         made["groups"],
-        StaleLimits(time.time_ns() // 1_000_000, retentions=retentions),
+        StaleLimits(given.now_ms, retentions=given.retentions),
     )

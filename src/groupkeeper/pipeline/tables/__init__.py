@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.pipeline.tables.derived import (
     CURRENT_OFFSETS,
+    FRESHNESS,
     GROUP_EVENTS,
     GROUPS,
     LAG,
@@ -23,6 +24,7 @@ __all__ = [
     "COMMITS",
     "CURRENT_OFFSETS",
     "DECODED",
+    "FRESHNESS",
     "GROUPS",
     "GROUP_EVENTS",
     "GROUP_RECORDS",
@@ -48,6 +50,7 @@ TABLES = (
     MEMBERS,
     GROUP_EVENTS,
     RATES,
+    FRESHNESS,
     LOG_OFFSETS,
     LAG,
     REWINDS,

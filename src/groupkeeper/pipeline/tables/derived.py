@@ -9,6 +9,7 @@ from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
 __all__ = [
     "CURRENT_OFFSETS",
+    "FRESHNESS",
     "GROUPS",
     "GROUP_EVENTS",
     "LAG",
@@ -41,7 +42,9 @@ _LOG_ENDS = (
     Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
     Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
 )
-_MEASURED_TIME = Column("measured_time", TIME, "when the partition was asked; null: it could not be")
+_MEASURED_TIME = Column(
+    "measured_time", TIME, "the instant of which the table is, one for each cluster; null: it could not be asked"
+)
 
 _BY_PARTITION = ("cluster", "topic", "partition")
 _BY_COMMITTED = ("cluster", "group_id", "topic", "partition")
@@ -60,6 +63,23 @@ CURRENT_OFFSETS = Table(
         Column("commit_time", TIME, "when it was committed"),
         Column("expire_time", TIME, "when it expires by its own; null: by the broker's retention"),
         *_COMMIT_PLACE,
+    ),
+)
+
+FRESHNESS = Table(
+    "freshness",
+    "partition of __consumer_offsets, of the clusters that were asked: how far its history goes",
+    ("cluster", "log_partition"),
+    (
+        _CLUSTER,
+        Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
+        Column("read_to", pa.int64(), "first offset that the tables do not have"),
+        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end"),
+        Column("log_end_offset", pa.int64(), "its end; null: not known"),
+        Column("unread_time", TIME, "when its first record came that the tables lack; null: none"),
+        Column("behind_ms", pa.int64(), "how long before measured_time; 0: the tables lack nothing; null: not known"),
+        _MEASURED_TIME,
+        Column("problem", pa.string(), "why the latest commits are not known; null: all are, but a minute's at most"),
     ),
 )
 
@@ -192,11 +212,11 @@ LAG = Table(
         _COMMITTED_OFFSET,
         *_LOG_ENDS,
         Column(
-            "lag", pa.int64(), "records to read for a reader of everything (below offset 0: all of them); null as above"
+            "lag",
+            pa.int64(),
+            "records to read for a reader of everything (below offset 0: all of them); null: not known, see problem",
         ),
-        Column(
-            "committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as above"
-        ),
+        Column("committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as lag"),
         Column(
             "lag_ms",
             pa.int64(),
@@ -208,6 +228,7 @@ LAG = Table(
         Column(
             "committed_lag_ms", pa.int64(), "as lag_ms, of a reader of committed records: 0 where they end at the LSO"
         ),
+        Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
     ),
 )
 
@@ -253,9 +274,7 @@ STATUS = Table(
     (
         *_GROUP,
         *_PARTITION_OR_GROUP,
-        Column(
-            "status", pa.string(), "ok, lagging, stalled, stopped, rewound; unknown where the log could not be asked"
-        ),
+        Column("status", pa.string(), "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown where lag is"),
         Column("since_time", TIME, "since when; null for ok and unknown"),
         Column("lag", pa.int64(), "records to read; null: not known"),
         Column("rule", pa.string(), "the rule that decided, in a sentence"),

@@ -13,17 +13,25 @@ __all__ = ["lag"]
 _PARTITION = list(LOG_OFFSETS.key)
 
 
-def lag(current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame) -> DataFrame:
-    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS.
+def lag(
+    current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame, freshness: DataFrame | None = None
+) -> DataFrame:
+    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) says that
+    the latest commits are not known, lag is not either: what was committed before belongs to another instant.
 
     The time is exact where the record at the committed offset tells it. Where it could not be read it is interpolated
     between commits of that partition, of any group (rows of tables.COMMITS): whoever commits an offset shows that the
     records before it were there.
     """
-    asked = current_offsets.select(*LAG.key, "committed_offset", "commit_time").join(log_offsets, _PARTITION, "left")
+    asked = (
+        _with_not_read(current_offsets, freshness)
+        .select(*LAG.key, "committed_offset", "commit_time", "not_read")
+        .join(log_offsets, _PARTITION, "left")
+    )
     first = F.filter("records", lambda record: record["offset"] == F.col("committed_offset"))
     measured = (
-        asked.withColumn("first", F.get(first, F.lit(0)))
+        asked.withColumn("first", F.when(F.col("not_read").isNull(), F.get(first, F.lit(0))))
+        .withColumn("problem", F.coalesce("not_read", "problem"))
         .withColumn("lag", _records_to(F.col("log_end_offset")))
         .withColumn("committed_lag", _records_to(F.col("last_stable_offset")))
     )
@@ -40,13 +48,24 @@ def lag(current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame) 
         joined.withColumn("lag_ms", lag_ms)
         .withColumn("committed_lag_ms", F.when(F.col("committed_lag") == 0, F.lit(0)).otherwise(F.col("lag_ms")))
         .withColumn("lag_basis", F.coalesce(basis, F.lit("unknown")))
+        .withColumn("problem", F.when(F.col("lag_ms").isNull(), F.col("problem")))
         .select(*LAG.names)
     )
 
 
+def _with_not_read(current_offsets: DataFrame, freshness: DataFrame | None) -> DataFrame:
+    """Why the latest commits of an offset's group are not known, as `not_read`; null: they are."""
+    if freshness is None:
+        return current_offsets.withColumn("not_read", F.lit(None).cast("string"))
+    problems = freshness.where("problem IS NOT NULL").select(
+        "cluster", "log_partition", F.col("problem").alias("not_read")
+    )
+    return current_offsets.join(F.broadcast(problems), ["cluster", "log_partition"], "left")
+
+
 def _records_to(end: Column) -> Column:
     first = F.greatest("committed_offset", F.lit(0))  # of an offset below 0 reading begins where the log does
-    return F.when(end.isNotNull(), F.greatest(end - first, F.lit(0)))
+    return F.when(end.isNotNull() & F.col("not_read").isNull(), F.greatest(end - first, F.lit(0)))
 
 
 def _estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:

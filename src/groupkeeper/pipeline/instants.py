@@ -1,0 +1,92 @@
+"""What clusters are at one instant, however long the work takes that follows.
+
+How far the offsets topic goes is asked first, how far all other logs go right after it: what is committed below the
+former and the latter belong together, and their difference is the lag at that instant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
+from groupkeeper.protocol.errors import UnknownTopicOrPartition
+from groupkeeper.protocol.uuids import uuid_text
+
+__all__ = ["Identity", "Instant", "Instants", "LogEnds", "Refused", "measure_logs", "refused"]
+
+
+class LogEnds(NamedTuple):
+    """A partition as its leader tells it."""
+
+    log_start_offset: int
+    last_stable_offset: int
+    log_end_offset: int
+    topic_id: str | None
+
+
+class Refused(NamedTuple):
+    """Why a partition could not be asked, and whether that is because it does not exist."""
+
+    problem: str
+    is_deleted: bool
+
+
+class Identity(NamedTuple):
+    """Which cluster, and which offsets topic, a log is of; None where the brokers are too old to tell."""
+
+    cluster_id: str | None
+    topic_id: str | None
+
+
+class Instant(NamedTuple):
+    """A cluster at `measured_ms`. `stable` is, by partition of the offsets topic, what can be read of it by
+    then; `logs` has every partition that could be listed, or why one could not be asked.
+    """
+
+    measured_ms: int
+    identity: Identity
+    topic: str
+    stable: Mapping[int, int]
+    logs: Mapping[TopicPartition, LogEnds | Refused]
+
+    def end_of(self, partition: int) -> int | None:
+        """Where the log of a partition of the offsets topic ends, open transactions included; None: not known."""
+        found = self.logs.get(TopicPartition(self.topic, partition))
+        return found.log_end_offset if isinstance(found, LogEnds) else None
+
+
+def refused(failure: Failure) -> Refused:
+    """What to say of a partition that a broker does not tell of."""
+    text = f"{type(failure).__name__}: {failure}".removesuffix(": ")
+    return Refused(text, isinstance(failure, UnknownTopicOrPartition))
+
+
+Instants = Mapping[str, Instant]
+"""By the cluster's name in the rows; one that could not be asked is missing."""
+
+
+async def measure_logs(admin: Admin) -> tuple[int, dict[TopicPartition, LogEnds | Refused]]:
+    """Both ends and the last stable offset of every partition that the principal may describe, and when that was."""
+    described = await admin.describe_topics(None)
+    places = {
+        TopicPartition(topic.name, each.partition): topic.topic_id
+        for topic in described.done.values()
+        for each in topic.partitions
+    }
+    first, last, stable = await asyncio.gather(
+        admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest())),
+        admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest())),
+        admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), read_committed=True),
+    )
+    measured_ms = time.time_ns() // 1_000_000
+    failed = {**first.failed, **last.failed, **stable.failed}
+    found: dict[TopicPartition, LogEnds | Refused] = {place: refused(failure) for place, failure in failed.items()}
+    for place, topic_id in places.items():
+        if place not in found:
+            begin, lso, end = (batch.done[place].offset for batch in (first, stable, last))
+            found[place] = LogEnds(begin, lso, end, None if topic_id is None else uuid_text(topic_id))
+    return measured_ms, found

@@ -1,0 +1,90 @@
+"""tables.FRESHNESS: whether the history has all that had been committed at the instant of which the tables are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from groupkeeper.client.admin.types import Position
+from groupkeeper.pipeline.instants import Instant
+from groupkeeper.pipeline.jobs.ledger import NextOffsets
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.measuring import cluster_of, record_times
+from groupkeeper.pipeline.report.words import duration
+from groupkeeper.pipeline.tables import FRESHNESS
+
+__all__ = ["MOST_BEHIND_MS", "freshness"]
+
+MOST_BEHIND_MS = 60_000
+"""A transaction is open for a moment now and then: what is committed meanwhile is seen a moment later."""
+
+_Times = Mapping[Position, int | None]
+
+
+def freshness(spark: SparkSession, read_to: NextOffsets, clusters: Clusters) -> DataFrame:
+    """Of every partition of the offsets topics of the clusters that were measured. `read_to`: the first offsets that
+    the tables do not have.
+    """
+    measured = {name: instant for name, instant in clusters.instants.items() if name in read_to}
+    times = asyncio.run(_ask_all(clusters, {name: _unread(each, read_to[name]) for name, each in measured.items()}))
+    rows = [
+        {"cluster": name, **_row(instant, partition, read_to[name].get(partition, 0), times[name])}
+        for name, instant in measured.items()
+        for partition in instant.stable
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, FRESHNESS.arrow)).select(*FRESHNESS.names)
+
+
+def _unread(instant: Instant, read_to: Mapping[int, int]) -> list[Position]:
+    """Where the first records are that the tables do not have, of the partitions that have such."""
+    return [
+        Position(instant.topic, partition, read_to.get(partition, 0))
+        for partition in instant.stable
+        if read_to.get(partition, 0) < (instant.end_of(partition) or 0)
+    ]
+
+
+async def _ask_all(clusters: Clusters, positions: Mapping[str, list[Position]]) -> dict[str, _Times]:
+    async def ask(name: str, own: list[Position]) -> _Times:
+        cluster = cluster_of(clusters.options, name)
+        return await record_times(cluster, own) if cluster is not None and own else {}
+
+    answers = await asyncio.gather(*(ask(*each) for each in positions.items()))
+    return dict(zip(positions, answers, strict=True))
+
+
+def _row(instant: Instant, partition: int, read_to: int, times: _Times) -> dict[str, Any]:
+    """Only markers may be left (None): then nothing was committed. What cannot be read may be of any time."""
+    end = instant.end_of(partition)
+    behind_ms: int | None = 0
+    unread_ms = None
+    if end is None:
+        behind_ms = None
+    elif read_to < end:
+        position = Position(instant.topic, partition, read_to)
+        unread_ms = times.get(position)
+        behind_ms = 0 if position in times else None
+        if unread_ms is not None:
+            behind_ms = max(0, instant.measured_ms - unread_ms)
+    is_behind = behind_ms is None or behind_ms >= MOST_BEHIND_MS
+    return {
+        "log_partition": partition, "read_to": read_to, "last_stable_offset": instant.stable[partition],
+        "log_end_offset": end, "unread_time": None if unread_ms is None else unread_ms * 1000, "behind_ms": behind_ms,
+        "measured_time": instant.measured_ms * 1000,
+        "problem": _problem(instant, partition, read_to, behind_ms) if is_behind else None,
+    }  # fmt: skip
+
+
+def _problem(instant: Instant, partition: int, read_to: int, behind_ms: int | None) -> str:
+    """Why what the groups of a partition have committed is not known."""
+    place = f"{instant.topic}-{partition}"
+    since = "latest commits" if behind_ms is None else f"commits of the last {duration(behind_ms)}"
+    if instant.end_of(partition) is None:
+        return f"the {since} are not known: {place} could not be asked"
+    if read_to >= instant.stable[partition]:
+        return f"the {since} are not known: an open transaction holds back {place} from offset {read_to} on"
+    return f"the {since} are not known: {place} has been read to offset {read_to} only"
