@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -59,6 +60,16 @@ def fleet() -> Trace:
     return trace
 
 
+@pytest.fixture(params=["true", "false"])
+def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of clusters that have it off, where the size of what is null is -1 to Spark."""
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", before or "true")
+
+
+@pytest.mark.usefixtures("ansi")
 def test_groups(spark: SparkSession) -> None:
     found = groups_of(spark, fleet())
     assert found.columns == GROUPS.names

@@ -19,7 +19,18 @@ from groupkeeper.pipeline.options import EARLIEST, LATEST, ClusterOptions, Optio
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["RECORDS_WORTH_A_TASK", "Plan", "Range", "by_cluster", "named", "pack", "plan", "plan_or_raise", "share"]
+__all__ = [
+    "RECORDS_PER_TASK",
+    "RECORDS_WORTH_A_TASK",
+    "Plan",
+    "Range",
+    "by_cluster",
+    "named",
+    "pack",
+    "plan",
+    "plan_or_raise",
+    "share",
+]
 
 
 class Sized(Protocol):
@@ -33,6 +44,9 @@ S = TypeVar("S", bound=Sized)
 
 RECORDS_WORTH_A_TASK = 100_000
 """A task costs as much as reading this many records."""
+
+RECORDS_PER_TASK = 1_000_000
+"""At most about so many: it bounds what a failure costs, and lets a cluster with more cores than this machine work."""
 
 _PARTITIONS_PER_TASK = 2000
 _SLACK = 1.2
@@ -274,7 +288,7 @@ def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
     """
     ranges = [each for each in ranges if each.size]
     total = sum(each.size for each in ranges)
-    tasks = options.tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK)
+    tasks = options.tasks or _tasks_for(total)
     tasks = max(tasks, -(-len(ranges) // _PARTITIONS_PER_TASK))
     limit = max(1, total // tasks if options.tasks else -(-total // tasks))
     slack = 1.0 if options.tasks else _SLACK
@@ -296,7 +310,12 @@ def by_cluster(ranges: Iterable[Range]) -> list[list[Range]]:
 def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
     """Parts that cannot be cut, by tasks of about equal size; `tasks` None: as many as are worth it."""
     total = sum(part.size for part in parts)
-    return _packed(parts, tasks or min(os.cpu_count() or 1, 1 + total // RECORDS_WORTH_A_TASK))
+    return _packed(parts, tasks or _tasks_for(total))
+
+
+def _tasks_for(records: int) -> int:
+    """One for each core of this machine where they are worth it, more where there is much to read."""
+    return max(min(os.cpu_count() or 1, 1 + records // RECORDS_WORTH_A_TASK), records // RECORDS_PER_TASK)
 
 
 def _packed(parts: Sequence[S], tasks: int, most: int | None = None) -> list[list[S]]:

@@ -94,7 +94,8 @@ def start_session(
     """A session with the source `groupkeeper` registered, unless `has_source` says no (a worker of Spark's is started
     for that); the one that runs already is taken when there is one.
 
-    `master` is Spark's URL, None for all cores of this machine; `remote` that of a Spark Connect server, which takes
+    `master` is Spark's URL, None: what spark-submit says, where it started this process, else all cores of this
+    machine. There Spark's own settings stay as they are. `remote` that of a Spark Connect server, which takes
     its place. `settings` win over ours, but options for Java are added to them. What Spark and Java say goes to the
     file `log`, None: one in the directory for temporary files. `is_short`: there is little to do, so that a quick start
     is worth more than speed. To other machines this package is sent; numpy, pyarrow and its other dependencies must be
@@ -105,7 +106,7 @@ def start_session(
         if remote is not None:
             session = _connected(name, remote, settings or {})
         else:
-            session = _started(name, master or "local[*]", settings or {}, log or log_path(), is_short)
+            session = _started(name, master, settings or {}, log or log_path(), is_short)
     except ModuleNotFoundError as error:
         raise SourceError(
             f"{error.name or 'pyspark'} is missing: pip install '.[spark]' in a checkout brings it"
@@ -128,9 +129,8 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
 
     _look_for_server(remote)
     builder = SparkSession.builder.appName(name)
-    for key, value in _ALWAYS.items():
-        if key.startswith("spark.sql."):  # the others are the server's
-            builder = builder.config(key, value)
+    for key, value in _of_session().items():
+        builder = builder.config(key, value)
     try:
         session = builder.remote(remote).getOrCreate()
         _set_at_server(session, remote, settings)
@@ -142,7 +142,36 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
     return session
 
 
-def _started(name: str, master: str, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
+def _is_submitted() -> bool:
+    """Whether spark-submit has started this process: a Java runs, with all settings of a cluster."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _started(name: str, master: str | None, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
+    if _is_submitted():
+        return _submitted(name, master, settings)
+    return _started_here(name, master or "local[*]", settings, log, is_short)
+
+
+def _submitted(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    """Only what the session itself needs is set."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**_of_session(), **settings}.items():
+        builder = builder.config(key, value)
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    if not _is_local(str(session.sparkContext.master)):
+        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+    return session
+
+
+def _of_session() -> dict[str, str]:
+    """What is a session's own; the rest is the cluster's."""
+    return {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
+
+
+def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession

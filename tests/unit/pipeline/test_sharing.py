@@ -66,3 +66,11 @@ def test_micro_batches_are_never_too_large_and_come_to_the_end(seed: int) -> Non
         assert sum(passed.values()) == min(limit, left)
         start, left = following, left - sum(passed.values())
     assert left == 0
+
+
+def test_there_are_tasks_for_the_data_and_not_for_the_cores_of_the_driver() -> None:
+    options = parse_options(GIVEN)
+    tasks = pack([Range(0, "c", "t", number, 0, 5_000_000) for number in range(200)], options)
+    assert len(tasks) == 1000
+    assert max(sum(each.size for each in task) for task in tasks) <= 1_200_000
+    assert len(pack([Range(0, "c", "t", number, 0, 10) for number in range(200)], options)) == 1

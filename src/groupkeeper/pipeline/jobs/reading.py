@@ -11,12 +11,9 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.instants import Identity
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.options import Options
-from groupkeeper.pipeline.planning import Plan, Range, by_cluster
+from groupkeeper.pipeline.planning import RECORDS_PER_TASK, Plan, Range, by_cluster
 
 __all__ = ["Reading", "readings", "source_options"]
-
-_RECORDS_PER_TASK = 1_000_000
-"""Bounds what a failure costs, and what progress is told in."""
 
 
 _WAY_OUT = "choose another --output, or another name for the cluster"
@@ -114,7 +111,7 @@ def source_options(options: Options, found: Iterable[Reading], *, is_streaming: 
     return {
         "clusters": json.dumps(clusters),
         "rows": "decoded",
-        "maxRecordsPerPartition": str(options.max_records_per_task or _RECORDS_PER_TASK),
+        "maxRecordsPerPartition": str(options.max_records_per_task or RECORDS_PER_TASK),
         "kafkaConsumer.pollTimeoutMs": str(options.poll_timeout_ms),
     }
 

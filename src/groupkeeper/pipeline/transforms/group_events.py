@@ -73,7 +73,7 @@ def _with_count(steps: DataFrame) -> DataFrame:
     so_far = Window.partitionBy(*_GROUP).orderBy("log_offset")
     is_classic = (F.col("group_type") == "classic") & ~F.col("is_tombstone")
     counted = steps.withColumn("count", F.sum(change).over(so_far).cast("int")).withColumn(
-        "count", F.when(is_classic, F.size("people")).otherwise(F.greatest("count", F.lit(0)))
+        "count", F.when(is_classic, F.array_size("people")).otherwise(F.greatest("count", F.lit(0)))
     )
     return counted.withColumn("began", F.min("log_time").over(so_far))
 
@@ -120,7 +120,11 @@ def _events() -> Column:
     moved = F.coalesce(F.array_contains("moved", F.col("member_id")), F.lit(False))
     has_rebalanced = _grows("generation") & is_group & is_classic | _grows("assignment_epoch") & is_target
     is_emptied = (
-        is_group & is_classic & ~F.col("is_tombstone") & (F.coalesce(F.size("last.people"), F.lit(1)) > 0) & ~is_young
+        is_group
+        & is_classic
+        & ~F.col("is_tombstone")
+        & (F.coalesce(F.array_size("last.people"), F.lit(1)) > 0)
+        & ~is_young
         | is_member & F.col("is_tombstone") & F.col("was_there") & ~moved
     )
     of_group: Mapping[str, Column] = {

@@ -70,7 +70,7 @@ def _described(group_records: DataFrame) -> DataFrame:
         of_kafka.alias("protocol_type"),
         *(F.col(f"last.{each}").alias(each) for each in _OWN[2:]),
         F.when(F.col("last.group_type") != "classic", F.col("assignment_epoch")).alias("assignment_epoch"),
-        F.coalesce(F.size("last.members"), "joined").alias("members"),
+        F.coalesce(F.array_size("last.members"), "joined").alias("members"),
         _state().alias("group_state"),
     )
 
@@ -80,7 +80,7 @@ def _state() -> Column:
     way cannot be seen.
     """
     group_type = F.col("last.group_type")
-    is_empty = F.coalesce(F.size("last.members"), F.col("joined")) == 0
+    is_empty = F.coalesce(F.array_size("last.members"), F.col("joined")) == 0
     epoch = F.coalesce("assignment_epoch", F.lit(-1))
     is_reconciled = (
         (F.col("stable") == F.col("joined")) & (F.col("least_epoch") == epoch) & (F.col("greatest_epoch") == epoch)

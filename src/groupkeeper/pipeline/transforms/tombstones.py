@@ -52,7 +52,7 @@ def _with_commit(commits: DataFrame) -> DataFrame:
 def _changes(group_records: DataFrame) -> DataFrame:
     """When groups changed, and what classic ones were then."""
     roster = F.struct(
-        (F.size("members") == 0).alias("is_empty"),
+        (F.array_size("members") == 0).alias("is_empty"),
         (F.col("protocol_type") != "").alias("has_protocol"),
         time_of(F.col("state_timestamp_ms")).alias("since"),
         F.flatten(F.transform("members", lambda member: F.coalesce(member["subscribed_topics"], F.array()))).alias(
