@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,21 @@ def test_files_are_as_on_this_machine(spark: SparkSession, tmp_path: Path) -> No
         assert (tmp_path / "lag" / "part.parquet").read_text() == f"rows {number}"
         assert files.names("lag") == ["part.parquet"]
         assert files.names("") == ["deep", "lag"]
+
+
+def test_a_run_leaves_what_another_writes_aside(spark: SparkSession, tmp_path: Path) -> None:
+    """No lock keeps two runs apart there: only what is days old is of a run that was killed."""
+    staging = "_groupkeeper/staging"
+    for name in ("own", "other", "killed"):
+        put(tmp_path, f"{staging}/{name}/part.parquet", "")
+    days_ago = time.time() - 5 * 86400
+    os.utime(tmp_path / staging / "killed", (days_ago, days_ago))
+    files = HadoopFiles(spark, f"file://{tmp_path}")
+    files.clean(staging, f"{staging}/own")
+    assert files.names(staging) == ["other"]
+    put(tmp_path, "one/part.parquet", "")
+    files.move("one/part.parquet", "lag/part.parquet")
+    files.move("one/part.parquet", "lag/part.parquet")  # the other run has moved it
 
 
 def test_history_is_appended_to(spark: SparkSession, tmp_path: Path) -> None:

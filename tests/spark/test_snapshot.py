@@ -172,3 +172,15 @@ def test_a_cluster_out_of_reach_is_said_before_spark_starts(tmp_path: Path, caps
     assert told["schema"] == "pipeline-snapshot/1"
     assert told["problems"][0]["message"].startswith("cluster west: 127.0.0.1:1: connection refused")
     assert not (tmp_path / "tables").exists()
+
+
+def test_why_it_takes_long_is_said_soon_and_the_name_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=4000\n")
+    words = ["pipeline", "snapshot", "--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path / "tables")]
+    assert main([*words, "--command-config", str(config)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == [
+        "note: connection refused by 127.0.0.1:1; trying until 4 s have passed",
+        "error: cluster 127.0.0.1:1: connection refused: no broker listens there",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,16 @@ def test_what_is_written_aside_stays_until_it_is_in_its_place(tmp_path: Path) ->
     with open_output(spark, str(tmp_path)):
         assert rows(tmp_path) == "ab"
     assert not (tmp_path / "_groupkeeper" / "staging").exists()
+
+
+def test_entries_where_there_are_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted", str(source))
+
+    monkeypatch.setattr(os, "link", link)
+    files = LocalFiles(tmp_path)
+    assert [files.write_new("deep/entry", text) for text in ("one", "two")] == [True, False]
+    assert (files.read("deep/entry"), files.names("deep")) == ("one", ["entry"])
 
 
 def test_partitions_are_never_taken_back(tmp_path: Path) -> None:
