@@ -316,7 +316,7 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
 
 
 async def _planned(options: Options, screen: Screen) -> Plan:
-    """What the clusters have; of those that let nobody in it is said soon, while they are tried on."""
+    """What the clusters have; an address that refuses connections is named soon, while it is tried on."""
     from groupkeeper.pipeline.planning import plan
 
     watching = asyncio.gather(*(_tell_of_refusals(each, screen) for each in options.clusters))
