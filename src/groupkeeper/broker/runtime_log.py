@@ -1,8 +1,6 @@
-"""The coordinator's records in a partition log: appending and loading."""
+"""The coordinators' records in a partition log: appending, and what clients are told when that fails."""
 
 from __future__ import annotations
-
-from logging import getLogger
 
 from groupkeeper.broker.topic_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import (
@@ -22,23 +20,18 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record
 from groupkeeper.protocol.record_batch import Record as LogRecord
-from groupkeeper.protocol.record_batch import read_end_transaction, write_batch
+from groupkeeper.protocol.record_batch import write_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from groupkeeper.broker.topic_log import PartitionLog
-    from groupkeeper.coordinator.coordinator import Coordinator
     from groupkeeper.coordinator.result import ProducerEpoch
-    from groupkeeper.protocol.record_batch import BatchHeader
 
     Pair = tuple[bytes, bytes | None]
     """Key and value."""
-
-_log = getLogger("groupkeeper.broker")
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _RECORDS_PER_BATCH = 5_000
@@ -97,17 +90,3 @@ def append_batches(
         yield from append_batches(
             log, part, now_ms, compression=compression, transaction=transaction, is_atomic=is_atomic
         )
-
-
-def replay_record(log: PartitionLog, header: BatchHeader, record: LogRecord, coordinator: Coordinator) -> None:
-    """Replays one record of a batch of the log. Raises `MalformedMessage` when it can't be understood."""
-    if header.is_control:
-        marker = read_end_transaction(record)
-        if marker is not None:
-            coordinator.replay_end_transaction(header.producer_id, is_commit=marker.is_commit)
-        return
-    decoded = decode_record(record.key or b"", record.value)
-    if isinstance(decoded, UnknownRecord):
-        _log.warning("%r: skipping a record of unknown type %d at offset %d", log, decoded.key_type, record.offset)
-    else:
-        coordinator.replay(decoded, record.offset, header.producer_id if header.is_transactional else -1)

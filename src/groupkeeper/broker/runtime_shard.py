@@ -6,7 +6,7 @@ import asyncio
 from logging import getLogger
 from time import perf_counter_ns
 
-from groupkeeper.broker.runtime_log import CODECS, replay_record
+from groupkeeper.broker.runtime_log import CODECS
 from groupkeeper.broker.runtime_timers import TimerTable
 from groupkeeper.broker.runtime_topics import match_topics
 from groupkeeper.broker.shard_host import HostedShard
@@ -19,7 +19,8 @@ from groupkeeper.coordinator.streams_group import StreamsGroup
 from groupkeeper.coordinator.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.topics_image import TopicsChange
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
-from groupkeeper.protocol.offsets_topic import encode_record
+from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
+from groupkeeper.protocol.record_batch import read_end_transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,8 +82,24 @@ class Shard(HostedShard["Record"]):
         """Calls that wait for an answer."""
         return len(self._parked)
 
-    def _replay(self, header: BatchHeader, record: LogRecord) -> None:
-        replay_record(self.log, header, record, self.coordinator)
+    def _replay(self, header: BatchHeader, records: Iterable[LogRecord]) -> None:
+        if header.is_control:
+            for record in records:
+                marker = read_end_transaction(record)
+                if marker is not None:
+                    self.coordinator.replay_end_transaction(header.producer_id, is_commit=marker.is_commit)
+            return
+        producer_id = header.producer_id if header.is_transactional else -1
+        replay = self.coordinator.replay
+        for record in records:
+            self.record = record
+            decoded = decode_record(record.key or b"", record.value)
+            if isinstance(decoded, UnknownRecord):
+                _log.warning(
+                    "%r: skipping a record of unknown type %d at offset %d", self.log, decoded.key_type, record.offset
+                )
+            else:
+                replay(decoded, record.offset, producer_id)
 
     def _encode(self, record: Record) -> tuple[bytes, bytes | None]:
         return encode_record(record)

@@ -68,8 +68,8 @@ class HostedShard(Generic[R]):
 
     # ------------------------------------------------------------------ what each kind of coordinator does its own way
 
-    def _replay(self, header: BatchHeader, record: LogRecord) -> None:
-        """Makes a record of the log part of the state."""
+    def _replay(self, header: BatchHeader, records: Iterable[LogRecord]) -> None:
+        """Makes a batch of the log part of the state; `record` is the one it is at."""
         raise NotImplementedError
 
     def _encode(self, record: R) -> tuple[bytes, bytes | None]:
@@ -98,9 +98,7 @@ class HostedShard(Generic[R]):
             for header, records in self.log.records(self.log.log_start_offset):
                 if header.base_offset >= end_offset:
                     break
-                for record in records:
-                    self.record = record
-                    self._replay(header, record)
+                self._replay(header, records)
                 since_turn += len(records)
                 if since_turn >= self.RECORDS_PER_TURN:
                     since_turn = 0

@@ -14,7 +14,7 @@ from groupkeeper.protocol.share_state_topic import decode_share_state, encode_sh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from groupkeeper.broker.meters import ShareMeters
     from groupkeeper.broker.topic_log import PartitionLog
@@ -48,10 +48,12 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         self._now_ms = now_ms
         self._meters = meters
 
-    def _replay(self, header: BatchHeader, record: Record) -> None:
-        decoded = decode_share_state(record.key or b"", record.value)
-        if decoded is not None:
-            self.coordinator.replay(decoded, record.offset)
+    def _replay(self, header: BatchHeader, records: Iterable[Record]) -> None:
+        for record in records:
+            self.record = record
+            decoded = decode_share_state(record.key or b"", record.value)
+            if decoded is not None:
+                self.coordinator.replay(decoded, record.offset)
 
     def _encode(self, record: ShareStateRecord) -> tuple[bytes, bytes | None]:
         return encode_share_state(record)

@@ -72,10 +72,12 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._spare_producer_id = _NO_SPARE
         self._retries: dict[str, asyncio.TimerHandle] = {}
 
-    def _replay(self, header: BatchHeader, record: Record) -> None:
-        decoded = decode_transaction(record.key or b"", record.value)
-        if decoded is not None:
-            self.coordinator.replay(decoded)
+    def _replay(self, header: BatchHeader, records: Iterable[Record]) -> None:
+        for record in records:
+            self.record = record
+            decoded = decode_transaction(record.key or b"", record.value)
+            if decoded is not None:
+                self.coordinator.replay(decoded)
 
     def _encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
         return encode_transaction(record, self._value_version)
