@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupkeeper.broker import Broker
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest
@@ -549,3 +551,15 @@ class TestDescribeCluster:
     async def test_other_endpoints(self, wire: "Wire", kind: int, code: int) -> None:
         answer = await wire.call(DescribeClusterRequest(False, kind), 1, DescribeClusterResponse)
         assert answer.error_code == code
+
+
+async def test_a_topic_that_no_group_knows_goes_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """Its deletion leaves the coordinators nothing to write."""
+    known, unknown = TopicPartition("known", 0), TopicPartition("unknown", 0)
+    async with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        (await admin.create_topics([NewTopic(name, 1, 1) for name, _ in (known, unknown)])).all()
+        (await admin.alter_consumer_group_offsets("g", {known: OffsetAndMetadata(0)})).all()
+        (await admin.delete_topics(["unknown"])).all()
+        (await admin.alter_consumer_group_offsets("g", {known: OffsetAndMetadata(0, None, "again")})).all()
+        assert (await admin.list_consumer_group_offsets({"g": None})).result("g").all()[known] == (0, None, "again")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

@@ -69,6 +69,8 @@ def append_batches(
 
     Raises the log's `KafkaError`, or `RecordListTooLarge`; then no more was appended than what was yielded.
     """
+    if not records:
+        return
     if is_atomic or len(records) <= _RECORDS_PER_BATCH:
         producer_id, producer_epoch = transaction or (-1, -1)
         batch = write_batch(
