@@ -86,6 +86,8 @@ class Asked(NamedTuple):
     is_fetch: bool = True
     version: int = 2
     wait_ms: int = 0
+    min_bytes: int = 1
+    max_bytes: int = 1 << 20
 
 
 class Side:
@@ -197,7 +199,9 @@ class Side:
             for name in dict.fromkeys(name for name, _ in parts)
         ]
         forgotten = [fetching.ForgottenTopic(self._id(name), [index]) for name, index in asked.forgotten]
-        sizes = (0, 0, 0, 0) if asked.is_renewal else (asked.wait_ms, 1, 1 << 20, asked.max_records)
+        sizes = (
+            (0, 0, 0, 0) if asked.is_renewal else (asked.wait_ms, asked.min_bytes, asked.max_bytes, asked.max_records)
+        )
         return fetching.ShareFetchRequest(
             *(self.group_id, asked.member_id, asked.epoch, *sizes, asked.batch_size),
             *(int(asked.is_strict), asked.is_renewal, topics, forgotten),
@@ -504,3 +508,61 @@ def test_same_share_fetches(sides: tuple[Side, Side]) -> None:
             if difference is None:
                 break
         assert difference is None, difference
+
+
+SHAPES: list[tuple[list[int], dict[str, int | bool]]] = [
+    (sizes, limits)
+    for sizes in ([200], [1, 199], [99, 101], [100, 100], [60, 60, 80], [2] * 100, [300, 1])
+    for limits in (
+        {"max_records": 200},
+        {"max_records": 200, "is_strict": True},
+        {"max_records": 1, "batch_size": 1},
+        {"max_records": 500, "batch_size": 50},
+        {"max_records": 500, "max_bytes": 1500},
+        {"max_records": 500, "max_bytes": 1, "min_bytes": 1},
+        {"max_records": 500, "max_bytes": 5000, "min_bytes": 4000},
+    )
+]
+
+
+def shape(sides: tuple[Side, Side], group_id: str, sizes: list[int], limits: dict[str, int | bool]) -> int | str:
+    """The most records that one fetch acquired, or what the brokers did differently."""
+    settings = {"share.partition.max.record.locks": "100", "share.auto.offset.reset": "earliest"}
+    member_id, place = "aAAAAAAAAAAAAAAAAAAAAA", ("t", 0)
+    for side in sides:
+        side.begin(group_id, settings)
+        side.produce(place, sizes)
+    held: list[Said] = []
+    largest = 0
+    for epoch in range(8):
+        asked = Asked(member_id, epoch, (), (place,) if epoch == 0 else ())._replace(**limits)
+        if epoch % 3 == 2:  # Apache Kafka serves a fetch while it stores what is said along with it
+            asked, held = Asked(member_id, epoch, tuple(held), is_fetch=False), []
+        mine, theirs = (side.ask(asked) for side in sides)
+        if mine != theirs:
+            return f"{sizes} {limits} {asked}\n    ours   {mine}\n    apache {theirs}"
+        if asked.is_fetch:
+            assert isinstance(mine, tuple)
+            acquired = [part for _, (_, _, parts) in mine[2] for part in parts]
+            held += [Said(place, first, last, (ACCEPT,)) for first, last, _ in acquired]
+            largest = max(largest, sum(last - first + 1 for first, last, _ in acquired))
+    return largest
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(900)
+def test_same_shapes_at_the_cap(sides: tuple[Side, Side]) -> None:
+    """How much a member gets at a time when no more than 100 records of a partition may be acquired.
+
+    A batch of the log is not torn apart unless the member wants exactly as many records as it says: so one fetch may
+    exceed the cap, on Apache Kafka too.
+    """
+    largest = 0
+    for number, (sizes, limits) in enumerate(SHAPES):
+        for attempt in range(ATTEMPTS):  # a busy Apache Kafka may have nothing at the first fetch
+            found = shape(sides, f"shape{number}-{attempt}", sizes, limits)
+            if isinstance(found, int):
+                break
+        assert isinstance(found, int), found
+        largest = max(largest, found)
+    assert largest == 300
