@@ -2,12 +2,15 @@
 
 import importlib
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol.framing import request_class
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -156,6 +159,21 @@ async def test_the_quorum_is_this_node(broker: Broker, wire: "Wire") -> None:
     assert told["nodes"][0]["listeners"][0]["port"] == broker.advertised.port
 
 
+ALL_LEVELS = {
+    "group.version": 1,
+    "metadata.version": 30,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+    "eligible.leader.replicas.version": 1,
+}
+
+
+async def levels(wire: "Wire") -> dict[str, int]:
+    answer = await wire.call(ApiVersionsRequest("test", "1"), 4, ApiVersionsResponse)
+    return {one.name: one.max_version_level for one in answer.finalized_features}
+
+
 async def update(wire: "Wire", name: str, level: int, upgrade_type: int = 1, **options: bool) -> tuple[int, str]:
     request = UpdateFeaturesRequest(
         feature_updates=[FeatureUpdateKey(name, level, upgrade_type=upgrade_type)], **options
@@ -165,17 +183,51 @@ async def update(wire: "Wire", name: str, level: int, upgrade_type: int = 1, **o
 
 
 async def test_features_are_checked(wire: "Wire") -> None:
+    """The words are those of Apache Kafka 4.3.1."""
     assert await update(wire, "group.version", 1) == (0, "")
     assert await update(wire, "share.version", 0, 2, validate_only=True) == (0, "")
+    assert await levels(wire) == ALL_LEVELS
     for name, level, upgrade_type, why in (
         ("nope", 1, 1, "does not support this feature."),
         ("group.version", 2, 1, "only supports versions 0-1"),
+        ("group.version", -1, 2, "A feature version cannot be less than 0."),
         ("group.version", 0, 1, "Can't downgrade"),
         ("group.version", 1, 0, "does not support the given upgrade type."),
-        ("group.version", 0, 2, "Set feature.group.version=0 in the settings"),
+        ("metadata.version", 31, 1, "only supports versions 7-30"),
+        ("metadata.version", 29, 1, "without setting the upgrade type"),
+        ("metadata.version", 29, 2, "downgrade from 30 to 29. Refusing to perform the requested downgrade"),
+        ("metadata.version", 29, 3, "downgrade from 30 to 29. Unsafe metadata downgrade is not supported"),
     ):
         code, message = await update(wire, name, level, upgrade_type)
-        assert (code, why in message) == (96 if why.startswith("Set") else 95, True), message
+        assert (code, why in message) == (95, True), message
+
+
+async def test_features_change_for_good(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path)
+    wire = await connect(broker)
+    for name, level in (("streams.version", 0), ("group.version", 0), ("transaction.version", 1)):
+        assert await update(wire, name, level, 2) == (0, "")
+    assert await update(wire, "group.version", 1) == (0, "")
+    assert await update(wire, "kraft.version", 1) == (0, "")
+    code, message = await update(wire, "kraft.version", 0, 2)
+    assert (code, "Can't downgrade the version of this feature." in message) == (95, True)
+    changed = {**ALL_LEVELS, "transaction.version": 1, "kraft.version": 1}
+    del changed["streams.version"]
+    assert await levels(wire) == changed
+    await broker.stop()
+    wire = await connect(await start(directory=tmp_path, properties={"feature.transaction.version": "2"}))
+    assert await levels(wire) == changed
+    answer = await wire.call(ApiVersionsRequest("test", "1"), 4, ApiVersionsResponse)
+    assert answer.finalized_features_epoch == 6
+
+
+async def test_the_start_gives_features_their_levels(start: Start, connect: Connect) -> None:
+    wire = await connect(await start(properties={"feature.metadata.version": "27"}))
+    assert await update(wire, "metadata.version", 25, 2) == (0, "")
+    assert await update(wire, "metadata.version", 24, 3) == (0, "")
+    assert (await update(wire, "metadata.version", 22, 2))[0] == 95
+    assert await update(wire, "metadata.version", 30) == (0, "")
+    assert await levels(wire) == ALL_LEVELS
 
 
 async def replication(wire: "Wire", name: str, factor: int) -> tuple[int, int]:

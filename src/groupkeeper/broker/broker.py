@@ -12,6 +12,7 @@ from groupkeeper.broker.authorizer import Authorizer
 from groupkeeper.broker.client_metrics import ClientMetrics
 from groupkeeper.broker.config import Config
 from groupkeeper.broker.dynamic_config import DynamicConfig
+from groupkeeper.broker.features import FeatureLevels
 from groupkeeper.broker.group_config import GroupConfigs
 from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.log_cleaner import LogCleaner
@@ -52,6 +53,7 @@ class Broker:
         config: the settings.
         authorizer: who may do what.
         topics: the topics and their logs.
+        features: the levels of features that were changed while the broker ran.
         dynamic_config: the settings that were changed while the broker ran.
         group_configs: the settings of single groups: `group_configs.of(group_id)`.
         client_metrics: the subscriptions to clients' metrics.
@@ -67,6 +69,7 @@ class Broker:
     """
 
     topics: Topics
+    features: FeatureLevels
     dynamic_config: DynamicConfig
     group_configs: GroupConfigs
     client_metrics: ClientMetrics
@@ -129,6 +132,10 @@ class Broker:
             opened.callback(self._directory.close)
             opened.callback(self._files.close_all)
             self.cluster_id = self._directory.cluster_id
+            self.features = FeatureLevels(self._directory, self.config)
+            opened.callback(self.features.close)
+            self.features.load()
+            self.features.on_changed(self._take_features)
             self.dynamic_config = DynamicConfig(self._directory, self.config)
             opened.callback(self.dynamic_config.close)
             self.dynamic_config.load()
@@ -164,6 +171,10 @@ class Broker:
                 opened.push_async_callback(endpoint.close)
             self.loop = get_running_loop()
             self._opened = opened.pop_all()
+
+    def _take_features(self) -> None:
+        self.dynamic_config.take_features()
+        self.transactions.take_settings()
 
     def _take_settings(self) -> None:
         self.topics.take_defaults()

@@ -130,6 +130,13 @@ class DynamicConfig:
             {"broker": one, "configs": dict(given)} for one, given in self._config.changed.items() if given
         )
 
+    def take_features(self) -> None:
+        """Levels of features changed: eligible leader replicas may be kept from now on. Raises `KafkaStorageError`."""
+        if self._has_eligible_replicas() and MIN_INSYNC not in self._config.changed.get(ALL_BROKERS, {}):
+            self._give_insync_to_all()
+            for broker, given in self._config.changed.items():
+                self._journal.write({"broker": broker, "configs": dict(given)})
+
     def _give_insync_to_all(self) -> None:
         """All brokers have what the first one had in its file, from when on eligible leader replicas are kept."""
         node_id, changed = str(self._config.node_id), self._config.changed

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.journal import Journal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from groupkeeper.broker.config import Config
+    from groupkeeper.broker.storage_directory import StorageDirectory
+
+JOURNAL = "features.journal"
 
 _METADATA_VERSION = 30
 _KRAFT = "kraft.version"
@@ -39,3 +46,44 @@ def finalized_features(config: Config) -> dict[str, int]:
 def feature_level(config: Config, name: str) -> int:
     """Level of a feature; 0 when it is off or not served."""
     return finalized_features(config).get(name, 0)
+
+
+class FeatureLevels:
+    """Levels that clients changed while the broker ran. They go over those of the file, in `Config.features`.
+
+    Attributes:
+        epoch: grows with every change.
+    """
+
+    def __init__(self, directory: StorageDirectory, config: Config) -> None:
+        self.epoch = 1
+        self._config = config
+        self._changed: dict[str, int] = {}
+        self._journal = Journal(directory.file(JOURNAL), "feature levels")
+        self._on_changed: list[Callable[[], None]] = []
+
+    def on_changed(self, callback: Callable[[], None]) -> None:
+        """`callback` is called after levels changed."""
+        self._on_changed.append(callback)
+
+    def update(self, levels: Mapping[str, int]) -> None:
+        """Gives these features their levels. Raises `KafkaStorageError`."""
+        self._journal.write({"epoch": self.epoch + 1, "levels": dict(levels)})
+        self._take(self.epoch + 1, levels)
+        for callback in self._on_changed:
+            callback()
+
+    def _take(self, epoch: int, levels: Mapping[str, int]) -> None:
+        self.epoch = epoch
+        self._changed |= levels
+        self._config.features = {**self._config.features, **self._changed}
+
+    def load(self) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        for entry in self._journal.read():
+            self._take(entry["epoch"], entry["levels"])
+        self._journal.begin([{"epoch": self.epoch, "levels": self._changed}] if self._changed else [])
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()

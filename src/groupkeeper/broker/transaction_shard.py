@@ -68,9 +68,14 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         super().__init__(log)
         self.coordinator = TransactionCoordinator(settings)
         self._around = around
-        self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
+        self.take_settings(settings)
         self._spare_producer_id = _NO_SPARE
         self._retries: dict[str, asyncio.TimerHandle] = {}
+
+    def take_settings(self, settings: TransactionSettings) -> None:
+        """What counts from now on."""
+        self.coordinator.settings = settings
+        self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
 
     def _replay(self, header: BatchHeader, records: Iterable[Record]) -> None:
         for record in records:

@@ -197,6 +197,11 @@ class TransactionRuntime:
             transaction_version=feature_level(config, FEATURE),
         )
 
+    def take_settings(self) -> None:
+        """The broker's settings or features changed."""
+        for shard in self.shards:
+            shard.take_settings(self._settings())
+
     def _new_shard(self, log: PartitionLog) -> TransactionShard:
         # Imported late: a broker without transactions starts without them.
         from groupkeeper.broker.transaction_shard import TransactionShard

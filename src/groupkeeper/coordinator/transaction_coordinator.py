@@ -47,7 +47,7 @@ class TransactionCoordinator:
     """One per partition of the transaction log."""
 
     def __init__(self, settings: TransactionSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._transactions: dict[str, Transaction] = {}
 
     @property
@@ -68,7 +68,7 @@ class TransactionCoordinator:
         match call.request:
             case InitProducerIdRequest() as request:
                 known = self._transactions.get(request.transactional_id or "")
-                return init_producer_id(known, self._settings, call, request, now_ms)
+                return init_producer_id(known, self.settings, call, request, now_ms)
             case EndTxnRequest() as request:
                 return end_transaction(self._find(request.transactional_id), call, request, now_ms)
             case ListTransactionsRequest() as request:
@@ -124,11 +124,11 @@ class TransactionCoordinator:
         """The end of every transaction that takes longer than its producer allowed; the producer is fenced."""
         for known in list(self._transactions.values()):
             if known.has_timed_out(now_ms):
-                yield moved(known.fenced(now_ms, self._settings.transaction_version))
+                yield moved(known.fenced(now_ms, self.settings.transaction_version))
 
     def expire_ids(self, now_ms: int) -> TransactionResult:
         """Forgets transactional ids that nobody used for long."""
-        oldest_ms = now_ms - self._settings.transactional_id_expiration_ms
+        oldest_ms = now_ms - self.settings.transactional_id_expiration_ms
         return TransactionResult(
             records=tuple(
                 TransactionTombstone(known.transactional_id)

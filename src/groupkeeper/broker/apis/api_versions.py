@@ -46,7 +46,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             # Before version 4 clients take a lowest level of 0 for a mistake.
             if lowest > 0 or call.api_version > _CLIENT_NAME_SINCE
         ],
-        finalized_features_epoch=1,
+        finalized_features_epoch=broker.features.epoch,
         finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
     )
 

@@ -1,11 +1,11 @@
-"""UpdateFeatures (57): checks what is wanted as Kafka does; levels are changed in the broker's settings only."""
+"""UpdateFeatures (57): gives features of the cluster another level, for good (KIP-584)."""
 
 from __future__ import annotations
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import finalized_features, supported_features
-from groupkeeper.protocol.errors import FeatureUpdateFailed, InvalidUpdateVersion, KafkaError
+from groupkeeper.protocol.errors import InvalidUpdateVersion, KafkaError
 from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from groupkeeper.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
@@ -20,23 +20,26 @@ VERSIONS = (0, 2)
 
 _UPGRADE_TYPES_SINCE = 1
 _NO_RESULTS_SINCE = 2
-_UPGRADE, _UNSAFE = 1, 3
+_UPGRADE, _SAFE, _UNSAFE = 1, 2, 3
 _FAILED = "The update failed for all features since the following feature had an error: "
+_METADATA, _KRAFT = "metadata.version", "kraft.version"
+_LOSSY_LEVELS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+"""Levels of metadata.version from which there is no way back: they write what earlier ones cannot read."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, UpdateFeaturesRequest)
     require_cluster(broker, call, Operation.ALTER)
+    changed = {}
     for update in request.feature_updates:
-        wrong = f"{_FAILED}Invalid update version {update.max_version_level} for feature {update.feature}."
         why = _trouble(broker, update, call.api_version)
         if why is not None:
-            raise InvalidUpdateVersion(f"{wrong} {why}")
-        level = finalized_features(broker.config).get(update.feature, 0)
-        if update.max_version_level != level and not request.validate_only:
-            setting = f"feature.{update.feature}={update.max_version_level}"
-            raise FeatureUpdateFailed(f"{wrong} Set {setting} in the settings of this broker instead.")
+            raise InvalidUpdateVersion(_FAILED + why)
+        if update.max_version_level != finalized_features(broker.config).get(update.feature, 0):
+            changed[update.feature] = update.max_version_level
+    if changed and not request.validate_only:
+        broker.features.update(changed)
     results = [UpdatableFeatureResult(update.feature, 0, "NONE") for update in request.feature_updates]
     return UpdateFeaturesResponse(error_message=None, results=results if call.api_version < _NO_RESULTS_SINCE else [])
 
@@ -46,20 +49,49 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | None:
-    node_id, config = broker.config.node_id, broker.config
-    ranges = {name: (lowest, highest) for name, lowest, highest in supported_features(config)}
-    if update.feature not in ranges:
-        return f"Local controller {node_id} does not support this feature."
-    lowest, highest = ranges[update.feature]
-    if not lowest <= update.max_version_level <= highest:
-        return f"Local controller {node_id} only supports versions {lowest}-{highest}"
-    if version >= _UPGRADE_TYPES_SINCE and not _UPGRADE <= update.upgrade_type <= _UNSAFE:
-        return "The controller does not support the given upgrade type."
-    level = finalized_features(config).get(update.feature, 0)
-    is_upgrade = update.upgrade_type == _UPGRADE if version >= _UPGRADE_TYPES_SINCE else not update.allow_downgrade
-    if update.max_version_level < level and is_upgrade:
-        return (
+    """Why a level can't be had, in Apache's words."""
+    level = finalized_features(broker.config).get(update.feature, 0)
+    if version >= _UPGRADE_TYPES_SINCE:
+        upgrade_type = update.upgrade_type
+    else:
+        upgrade_type = _SAFE if update.allow_downgrade else _UPGRADE
+    why = _unsupported(broker, update, upgrade_type)
+    is_downgrade = why is None and update.max_version_level < level
+    if is_downgrade and upgrade_type == _UPGRADE:
+        why = (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
             "downgrade."
         )
+    elif is_downgrade and update.feature == _KRAFT:
+        why = "Can't downgrade the version of this feature."
+    elif is_downgrade and update.feature == _METADATA:
+        return _loss(level, update.max_version_level, is_safe=upgrade_type == _SAFE)
+    wrong = f"Invalid update version {update.max_version_level} for feature {update.feature}."
+    return None if why is None else f"{wrong} {why}"
+
+
+def _unsupported(broker: Broker, update: FeatureUpdateKey, upgrade_type: int) -> str | None:
+    node_id = broker.config.node_id
+    ranges = {name: (lowest, highest) for name, lowest, highest in supported_features(broker.config)}
+    if update.feature not in ranges:
+        return f"Local controller {node_id} does not support this feature."
+    if not _UPGRADE <= upgrade_type <= _UNSAFE:
+        return "The controller does not support the given upgrade type."
+    if update.max_version_level < 0:
+        return "A feature version cannot be less than 0."
+    lowest, highest = ranges[update.feature]
+    if not lowest <= update.max_version_level <= highest:
+        return f"Local controller {node_id} only supports versions {lowest}-{highest}"
     return None
+
+
+def _loss(level: int, wanted: int, *, is_safe: bool) -> str | None:
+    """Why metadata.version can't go back, if anything between the levels would be lost."""
+    if not any(wanted < lossy <= level for lossy in _LOSSY_LEVELS):
+        return None
+    why = (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+        if is_safe
+        else "Unsafe metadata downgrade is not supported in this version."
+    )
+    return f"Unsupported {_METADATA} downgrade from {level} to {wanted}. {why}"
