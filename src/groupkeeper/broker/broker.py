@@ -122,6 +122,8 @@ class Broker:
 
     async def start(self) -> None:
         """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then nothing is left."""
+        if self.config.groupkeeper_unkind_seed >= 0:
+            self.faults.unkind(self.config.groupkeeper_unkind_seed)
         for name in self.config.unknown:
             _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
         async with AsyncExitStack() as opened:

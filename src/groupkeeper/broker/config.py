@@ -74,6 +74,11 @@ class Config(GroupSettings):
         low=0,
         doc="How long a deleted topic isn't created automatically again by clients that still ask for it.",
     )
+    groupkeeper_unkind_seed = long(
+        -1,
+        low=-1,
+        doc="From 0 on: answers that are legal but seldom, drawn by this seed, to test clients (docs/testing.md).",
+    )
     delete_topic_enable = flag(True, doc="Whether DeleteTopics is served.")
     max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
 

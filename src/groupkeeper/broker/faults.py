@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from groupkeeper.broker.apis import TABLE
 from groupkeeper.broker.connection import CloseConnection
+from groupkeeper.broker.unkind import Unkindness
 from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId, error_class
 from groupkeeper.protocol.framing import api_name
 
@@ -171,6 +172,7 @@ class Faults:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._installed: tuple[Fault, ...] = ()
+        self._unkindness: Unkindness | None = None
         self._lock = threading.Lock()
 
     # ------------------------------------------------------------------ requests
@@ -201,9 +203,19 @@ class Faults:
         """The answer carries `throttle_time_ms`, and the connection is muted for as long, as by a quota (KIP-219)."""
         return self._install(api, _Effect(throttle_ms=throttle_time_ms), which)
 
+    def unkind(self, seed: int) -> Unkindness:
+        """Answers that are legal but seldom, by chance, until `clear`: short, empty and reordered ones, throttling,
+        leaders and coordinators that are elsewhere for a moment, connections that end.
+        """
+        with self._lock:
+            self._unkindness = Unkindness(seed, lambda group_id: self._move(self._broker.groups, group_id, 0))
+            self._set(self._installed)
+            return self._unkindness
+
     def clear(self) -> None:
         """Removes all of these. What already waits or is muted stays so."""
         with self._lock:
+            self._unkindness = None
             self._set(())
 
     # ------------------------------------------------------------------ coordinators
@@ -256,6 +268,11 @@ class Faults:
 
     async def handle(self, api: Api, call: Call, connection: Connection) -> RootMessage | None:
         """What the API answers under the faults that hit the request. Raises `KafkaError`, `CloseConnection`."""
+        if self._unkindness is None:
+            return await self._handle(api, call, connection)
+        return await self._unkindness.serve(call, connection, lambda: self._handle(api, call, connection))
+
+    async def _handle(self, api: Api, call: Call, connection: Connection) -> RootMessage | None:
         effects = [fault.effect for fault in self._installed if fault.takes(call)]
         for effect in effects:
             if not effect.executes:
@@ -300,7 +317,7 @@ class Faults:
 
     def _set(self, installed: tuple[Fault, ...]) -> None:
         self._installed = installed
-        self._broker.active_faults = self if installed else None
+        self._broker.active_faults = self if installed or self._unkindness else None
 
 
 async def _befall(effect: _Effect, call: Call) -> None:
