@@ -96,5 +96,5 @@ def main() -> None:
         print(f"{GROUPS} groups × {PARTITIONS} partitions")
         to = ["--all-topics", "--to-earliest", "--save", plan]
         measured("plan", pid, "plan", "reset", "bench-plans-*", *to, *cluster)
-        measured("apply", pid, "apply", plan, "--confirm", str(GROUPS), *cluster)
-        measured("undo", pid, "undo", "--confirm", str(GROUPS), *cluster)
+        measured("apply", pid, "apply", plan, "--execute", "--confirm", str(GROUPS), *cluster)
+        measured("undo", pid, "undo", "--execute", "--confirm", str(GROUPS), *cluster)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.stages import ACTIVE, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
+from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
 STAGE = Stage(
@@ -163,12 +164,130 @@ def test_reset_refuses_active_groups_beside_the_rest(run: Run) -> None:
 
 def test_reset_says_whether_it_is_executed(run: Run, servers: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["reset", "billing", "--topic", "orders:0", "--to-latest"]
-    assert run(*words)[1]["executed"] is False
-    assert run(*words, "--execute")[1]["executed"] is True
+    for more in ([], ["--dry-run"]):
+        status, report, _ = run(*words, *more)
+        assert (status, report["executed"], report["offsets"][0]["result"]) == (0, False, "would be applied")
+        assert report["notes"] == [
+            "0 records replayed, 6 skipped, counted in offsets",
+            "nothing is changed yet: add --execute",
+        ]
+    report = run(*words, "--execute")[1]
+    assert (report["executed"], report["offsets"][0]["result"]) == (True, "applied")
     assert main(["groups", *words, "--bootstrap-server", servers]) == 0
-    assert capsys.readouterr().err == "note: nothing is changed yet: add --execute to commit the new offsets\n"
-    assert main(["groups", "reset", "nope", "--all-topics", "--to-latest", "--bootstrap-server", servers]) == 0
-    assert capsys.readouterr().err == "note: nope has no committed offsets: nothing to reset\n"
+    assert capsys.readouterr().err == "note: there is nothing to do: it is so already\n"
+
+
+def test_a_reset_tells_what_it_means_as_a_plan_does(run: Run, servers: str) -> None:
+    _, report, _ = run("reset", "billing", "--topic", "orders", "--to-datetime", utc_text(FIRST_MS + 7000))
+    keys = ("partition", "current_offset", "new_offset", "skipped", "replayed", "before_time", "after_time")
+    assert [tuple(row[key] for key in keys) for row in report["offsets"]] == [
+        (0, 4, 7, 3, 0, utc_text(FIRST_MS + 4000), utc_text(FIRST_MS + 7000)),
+        (1, 12, 7, 0, 5, utc_text(FIRST_MS + 12_000), utc_text(FIRST_MS + 7000)),
+        (2, None, 0, None, None, None, None),
+    ]
+    notes = report["notes"]
+    assert f"to the first record from {utc_text(FIRST_MS + 7000)} on" in notes
+    assert "5 records replayed, 3 skipped, counted in offsets" in notes
+    assert (
+        "1 partition without a committed offset so far: there a consumer begins where its auto.offset.reset says, at "
+        "earliest with 0 records, at latest with none"
+    ) in notes
+
+
+def test_a_typing_error_makes_no_group(run: Run, servers: str) -> None:
+    words = ["reset", "bililng", "--topic", "orders", "--to-earliest", "--execute"]
+    status, report, _ = run(*words)
+    assert (status, report["offsets"]) == (1, [])
+    (problem,) = report["problems"]
+    assert (problem["error"], problem["group"]) == ("GROUP_ID_NOT_FOUND", "bililng")
+    assert problem["message"].startswith("there is no group bililng; did you mean 'billing'?; --create")
+    assert committed(servers, "bililng") == {}
+    status, report, _ = run(*words, "--create")
+    assert (status, len(report["offsets"]), len(committed(servers, "bililng"))) == (0, 3, 3)
+    assert run("delete", "bililng", "--execute")[0] == 0
+
+
+def test_a_group_without_offsets_is_told_from_one_that_there_is_not(run: Run) -> None:
+    assert run("reset", "nope", "--all-topics", "--to-latest")[1]["problems"][0]["error"] == "GROUP_ID_NOT_FOUND"
+    status, report, _ = run("reset", "nope", "--all-topics", "--to-latest", "--create", "--execute")
+    assert (status, report["offsets"], report["problems"]) == (0, [], [])
+    assert "nope has no committed offsets that were asked for" in report["notes"]
+
+
+@pytest.mark.parametrize("pattern", ["orders", "ord*", "[o]rders", "ord*:0,1,2"])
+def test_a_glob_means_what_the_topics_name_means(run: Run, servers: str, pattern: str) -> None:
+    """One way to name partitions, also of those where nothing is committed yet."""
+    places = [("orders", 0), ("orders", 1), ("orders", 2)]
+    _, report, _ = run("reset", "billing", "--topic", pattern, "--to-latest")
+    assert [(row["topic"], row["partition"]) for row in report["offsets"]] == places
+    # Deleted is only what is committed.
+    _, report, _ = run("delete-offsets", "billing", "--topic", pattern)
+    assert [(row["topic"], row["partition"]) for row in report["deleted"]] == places[:2]
+
+
+def test_a_glob_leaves_out_topics_without_offsets_of_the_group(run: Run) -> None:
+    _, report, _ = run("reset", "billing", "--topic", "*", "--to-latest")
+    assert {row["topic"] for row in report["offsets"]} == {"orders", "payments"}
+
+
+def test_regular_expressions_are_for_topics_too(run: Run) -> None:
+    _, report, _ = run("reset", "bill.*", "--topic", "pay.+", "--regex", "--to-latest")
+    assert {(row["group"], row["topic"]) for row in report["offsets"]} == {("billing", "payments")}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "reset billing zeta --topic orders:0 --to-offset 1",
+        "reset * --topic orders:0 --to-offset 1 --state empty",
+        "delete billing zeta",
+        "delete --all-groups --state empty",
+        "delete-offsets billing --topic orders",
+    ],
+)
+def test_a_confirmed_number_is_always_compared(run: Run, servers: str, words: str) -> None:
+    before = {group_id: committed(servers, group_id) for group_id in ("billing", "zeta")}
+    for more in (["--execute"], []):
+        status, report, _ = run(*words.split(), "--confirm", "7", *more)
+        errors = [one["error"] for one in report["problems"]]
+        assert (status, report["executed"], errors) == (1, False, ["NOT_CONFIRMED"])
+    assert {group_id: committed(servers, group_id) for group_id in before} == before
+
+
+@pytest.mark.parametrize("words", ["reset * --topic orders:0 --to-offset 1 --state empty", "delete [bz]*"])
+def test_several_groups_by_a_pattern_are_confirmed(run: Run, servers: str, words: str) -> None:
+    before = committed(servers, "billing")
+    _, report, _ = run(*words.split())
+    assert report["notes"][-1] == "nothing is changed yet: add --execute --confirm 2"
+    status, report, _ = run(*words.split(), "--execute")
+    assert (status, report["problems"][0]["error"]) == (1, "NOT_CONFIRMED")
+    assert report["problems"][0]["message"].startswith("2 groups would be changed: add --confirm 2")
+    assert committed(servers, "billing") == before
+    status, report, _ = run(*words.split(), "--execute", "--confirm", "2")
+    assert (status, report["executed"]) == (0, True)
+    assert committed(servers, "billing") != before
+
+
+def test_the_members_of_an_active_group_are_named_with_a_way_out(run: Run) -> None:
+    status, report, _ = run("reset", "app", "--topic", "orders:0", "--to-latest")
+    assert (status, report["problems"][0]["error"]) == (1, "GROUP_IS_ACTIVE")
+    assert report["problems"][0]["message"] == "the group is active (Stable), held by client-of-app on /127.0.0.1"
+    assert any("groupkeeper plan reset" in note and "--wait" in note for note in report["notes"])
+
+
+def test_a_topic_that_there_is_not_is_told_from_its_neighbour(run: Run) -> None:
+    for topic in ("order", "order:0"):
+        status, report, _ = run("reset", "billing", "--topic", topic, "--to-latest")
+        assert (status, report["problems"][0]["error"]) == (1, "UNKNOWN_TOPIC_OR_PARTITION")
+        assert report["problems"][0]["message"].endswith("; did you mean 'orders'?")
+
+
+def test_offsets_of_a_group_with_members_stay(run: Run, servers: str) -> None:
+    before = committed(servers, "app")
+    for more in ([], ["--execute"]):
+        status, report, _ = run("delete-offsets", "app", "--topic", "orders", *more)
+        assert (status, report["deleted"], report["problems"][0]["error"]) == (1, [], "GROUP_IS_ACTIVE")
+    assert committed(servers, "app") == before
 
 
 def test_reset_from_a_file(run: Run, tmp_path: Path) -> None:
@@ -224,8 +343,15 @@ def test_nothing_to_show_is_said(servers: str, capsys: pytest.CaptureFixture[str
 
 
 def test_delete_offsets_names_what_was_never_committed(run: Run, servers: str) -> None:
-    status, report, _ = run("delete-offsets", "billing", "--topic", "orders", "--topic", "payments:0")
-    assert status == 1
+    words = ["delete-offsets", "billing", "--topic", "orders", "--topic", "payments:0"]
+    before = committed(servers, "billing")
+    status, report, _ = run(*words)
+    assert (status, report["executed"]) == (1, False)
+    assert {row["result"] for row in report["deleted"]} == {"would be deleted"}
+    assert "nothing is changed yet: add --execute" in report["notes"]
+    assert committed(servers, "billing") == before
+    status, report, _ = run(*words, "--execute")
+    assert (status, report["executed"], {row["result"] for row in report["deleted"]}) == (1, True, {"deleted"})
     assert [(row["partition"], row["deleted_offset"]) for row in report["deleted"]] == [(0, 4), (1, 12)]
     assert (report["problems"][0]["topic"], report["problems"][0]["partition"]) == ("payments", 0)
     assert report["problems"][0]["error"] == "NOTHING_TO_DELETE"
@@ -233,19 +359,31 @@ def test_delete_offsets_names_what_was_never_committed(run: Run, servers: str) -
 
 
 def test_delete_offsets_of_a_group_that_does_not_exist(run: Run) -> None:
-    status, report, _ = run("delete-offsets", "nope", "--topic", "orders")
+    status, report, _ = run("delete-offsets", "bililng", "--topic", "orders", "--execute")
     assert (status, report["deleted"]) == (1, [])
-    assert [(problem["group"], problem["error"]) for problem in report["problems"]] == [("nope", "GROUP_ID_NOT_FOUND")]
+    (problem,) = report["problems"]
+    # A similar name is not offered to who deletes.
+    assert (problem["group"], problem["error"], problem["message"]) == (
+        "bililng",
+        "GROUP_ID_NOT_FOUND",
+        "there is no group bililng",
+    )
 
 
-def test_delete_tells_what_became_of_each(run: Run) -> None:
-    status, report, _ = run("delete", "billing", "app", "nope")
-    assert status == 1
-    assert report["deleted"] == [{"group": "billing"}]
+@pytest.mark.parametrize("executes", [False, True])
+def test_delete_tells_what_becomes_of_each(run: Run, servers: str, executes: bool) -> None:
+    status, report, _ = run("delete", "billing", "app", "bililng", *["--execute"] * executes)
+    assert (status, report["executed"]) == (1, executes)
+    result = "deleted" if executes else "would be deleted"
+    assert report["deleted"] == [{"group": "billing", "offsets": 3, "result": result}]
     assert [(problem["group"], problem["error"]) for problem in report["problems"]] == [
         ("app", "NON_EMPTY_GROUP"),
-        ("nope", "GROUP_ID_NOT_FOUND"),
+        ("bililng", "GROUP_ID_NOT_FOUND"),
     ]
+    assert "client-of-app on /127.0.0.1" in report["problems"][0]["message"]
+    assert "did you mean" not in report["problems"][1]["message"]
+    assert any("groupkeeper undo" in note for note in report["notes"]) == executes
+    assert len(committed(servers, "billing")) == (0 if executes else 3)
 
 
 UNREACHABLE = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300"]
@@ -269,7 +407,7 @@ def test_an_unreachable_broker_is_one_line(capsys: pytest.CaptureFixture[str]) -
         ("offsets g --sum topic", {"lag_by_topic"}),
         ("members g*", {"members"}),
         ("reset g --all-topics --to-latest --execute", {"offsets", "executed"}),
-        ("delete-offsets g --topic t", {"deleted"}),
+        ("delete-offsets g --topic t", {"deleted", "executed"}),
         ("delete g", {"deleted", "executed"}),
     ],
 )

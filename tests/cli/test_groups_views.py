@@ -202,13 +202,13 @@ def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Pa
         status, report = run("delete", "b*")
         assert (status, report["executed"]) == (0, False)
         assert [row["group"] for row in report["deleted"]] == ["behind", "billing"]
-        assert report["notes"] == ["nothing is deleted yet: add --execute to delete these groups with their offsets"]
+        assert report["notes"] == ["nothing is changed yet: add --execute --confirm 2"]
         assert listed(run, "b*") == ["behind", "billing"]
-        status, report = run("delete", "b*", "app", "--execute")
+        status, report = run("delete", "b*", "app", "--execute", "--confirm", "2")
         assert (status, report["executed"], len(report["deleted"])) == (1, True, 2)
         assert [(each["group"], each["error"]) for each in report["problems"]] == [("app", "NON_EMPTY_GROUP")]
         assert listed(run, "b*") == []
-        assert run("delete", "zeta")[1]["executed"] is True
+        assert run("delete", "zeta", "--execute")[1]["executed"] is True
     finally:
         asyncio.run(put_back(STAGE, servers))
 

@@ -140,25 +140,25 @@ def test_a_plan_says_what_it_means_and_changes_nothing(run: Run, servers: str) -
 
 def test_apply_then_undo_brings_back_exactly_what_was(run: Run, servers: str, plan: str, journal: Journal) -> None:
     before = committed(servers, "billing")
-    status, report, _ = run("apply", plan)
+    status, report, _ = run("apply", plan, "--execute")
     assert (status, [row["result"] for row in report["changes"]]) == (0, ["applied"] * 3)
     now = committed(servers, "billing")
     assert [now[place].offset for place in ORDERS] == [0, 5, 0]
     assert now[ORDERS[1]].metadata == "note"
     assert now[TopicPartition("payments", 1)] == before[TopicPartition("payments", 1)]
     # Once more: nothing is left to do, and nothing is written down.
-    assert {row["result"] for row in run("apply", plan)[1]["changes"]} == {"already"}
+    assert {row["result"] for row in run("apply", plan, "--execute")[1]["changes"]} == {"already"}
     assert results(journal) == [("reset", Result.APPLIED)]
 
-    status, report, _ = run("undo")
+    status, report, _ = run("undo", "--execute")
     assert (status, [row["after"] for row in report["changes"]]) == (0, [4, 12, None])
     assert committed(servers, "billing") == before
     (reset, undo), _ = journal.summaries()
     assert reset.undone_by == undo.head.id
-    status, report, _ = run("undo")
+    status, report, _ = run("undo", "--execute")
     assert (status, errors_of(report)) == (1, [("NOTHING_TO_UNDO", None, None, None)])
     # The undo can be taken back by its id.
-    assert run("undo", undo.head.id)[0] == 0
+    assert run("undo", "--execute", undo.head.id)[0] == 0
     assert committed(servers, "billing") == now
 
 
@@ -168,7 +168,7 @@ def test_a_stale_plan_is_refused_and_says_what_moved(
 ) -> None:
     commit(servers, "billing", {ORDERS[0]: 7})
     before = committed(servers, "billing")
-    status, report, _ = run("apply", plan, *["--dry-run"] * is_dry_run)
+    status, report, _ = run("apply", plan, "--dry-run" if is_dry_run else "--execute")
     assert (status, errors_of(report)) == (1, [("STALE_PLAN", "billing", "orders", 0)])
     message = report["problems"][0]["message"]
     assert message == "it was committed at 4 when the plan was made, and is committed at 7 now"
@@ -191,10 +191,10 @@ def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journa
     written = json.loads(Path(path).read_text())
     written["groups"][0]["partitions"][0]["after"] = {"offset": 3}
     Path(path).write_text(json.dumps(written))
-    status, report, _ = run("apply", path)
+    status, report, _ = run("apply", path, "--execute")
     assert (status, report["problems"][0]["message"]) == (1, "the log ends at 0 now, before the planned offset 3")
     asyncio.run(make(2))
-    status, report, _ = run("apply", path)
+    status, report, _ = run("apply", path, "--execute")
     assert (status, errors_of(report)) == (1, [("STALE_PLAN", "billing", topic, None)])
     assert "was deleted and made again" in report["problems"][0]["message"]
     assert results(journal) == []
@@ -206,7 +206,7 @@ def test_an_active_group_is_refused_by_the_names_of_its_members(
     path = str(tmp_path / "plan.json")
     assert run("plan", "reset", "app", "--topic", "orders:0", "--to-latest", "--save", path)[0] == 0
     before = committed(servers, "app")
-    status, report, errors = run("apply", path, "--wait", "1")
+    status, report, errors = run("apply", path, "--execute", "--wait", "1")
     assert (status, errors_of(report)) == (1, [("GROUP_IS_ACTIVE", "app", None, None)])
     assert "client-of-app on /127.0.0.1" in report["problems"][0]["message"]
     assert errors.startswith("note: waiting for app: the group is active")
@@ -242,11 +242,11 @@ def test_several_groups_are_confirmed_and_those_that_do_not_fit_left_out(
     assert {(row["topic"], row["partition"]) for row in report["changes"]} == {("orders", 0)}
     for words in ([], ["--confirm", "2"]):
         with pytest.raises(SystemExit):
-            run("apply", path, *words)
+            run("apply", path, "--execute", *words)
         assert "3" in capsys.readouterr().err
-    assert run("apply", path, "--confirm", "3")[0] == 1
+    assert run("apply", path, "--execute", "--confirm", "3")[0] == 1
     assert results(journal) == []
-    status, report, _ = run("apply", path, "--confirm", "3", "--skip-refused")
+    status, report, _ = run("apply", path, "--execute", "--confirm", "3", "--skip-refused")
     assert (status, errors_of(report)) == (1, [("GROUP_IS_ACTIVE", "app", None, None)])
     assert [(row["group"], row["after"], row["result"]) for row in report["changes"]] == [
         ("billing", 6, "applied"),
@@ -288,10 +288,80 @@ def test_what_is_wrong_with_one_partition_or_group_leaves_the_others(run: Run) -
     ]
 
 
-def test_a_group_that_does_not_exist_is_said_to_be_made(run: Run) -> None:
-    status, report, _ = run("plan", "reset", "bililng", "--topic", "orders", "--to-latest")
+def test_a_group_is_made_only_when_that_is_said(run: Run, servers: str, tmp_path: Path, journal: Journal) -> None:
+    path = tmp_path / "plan.json"
+    words = ["plan", "reset", "bililng", "--topic", "orders", "--to-latest", "--save", str(path)]
+    status, report, _ = run(*words)
+    assert (status, report["changes"], path.exists()) == (1, [], False)
+    assert errors_of(report) == [("GROUP_ID_NOT_FOUND", "bililng", None, None)]
+    assert report["problems"][0]["message"].startswith("there is no group bililng; did you mean 'billing'?; --create")
+    status, report, _ = run(*words, "--create")
     assert (status, len(report["changes"])) == (0, 3)
-    assert "there is no group bililng: applying the plan makes it; did you mean 'billing'?" in report["notes"]
+    assert "there is no group bililng: it is made when the plan is applied with --create" in report["notes"]
+    assert any(f"groupkeeper apply {path} --execute --create " in note for note in report["notes"])
+    for more in ([], ["--execute"]):
+        status, report, _ = run("apply", str(path), *more)
+        assert (status, report["changes"]) == (1, [])
+        assert errors_of(report) == [("GROUP_ID_NOT_FOUND", "bililng", None, None)]
+    assert (committed(servers, "bililng"), results(journal)) == ({}, [])
+    assert run("apply", str(path), "--execute", "--create")[0] == 0
+    assert len(committed(servers, "bililng")) == 3
+    # Applied once more it is as planned already: nothing is made.
+    assert run("apply", str(path), "--execute")[0] == 0
+    assert run("undo", "--execute")[0] == 0
+    assert committed(servers, "bililng") == {}
+
+
+@pytest.mark.parametrize("command", ["apply", "undo"])
+def test_nothing_is_done_without_execute(run: Run, servers: str, plan: str, journal: Journal, command: str) -> None:
+    if command == "undo":
+        assert run("apply", plan, "--execute")[0] == 0
+    words = ["apply", plan] if command == "apply" else ["undo"]
+    before, written = committed(servers, "billing"), results(journal)
+    for more in ([], ["--dry-run"], ["--confirm", "1"]):
+        status, report, _ = run(*words, *more)
+        assert (status, report["executed"]) == (0, False)
+        assert {row["result"] for row in report["changes"]} == {"would be applied"}
+        assert report["notes"][-1] == "nothing is changed yet: add --execute"
+    assert (committed(servers, "billing"), results(journal)) == (before, written)
+    status, report, _ = run(*words, "--execute")
+    assert (status, report["executed"], committed(servers, "billing") == before) == (0, True, False)
+
+
+def test_an_undo_says_what_who_when_and_where(run: Run, servers: str, plan: str, journal: Journal) -> None:
+    assert run("apply", plan, "--execute")[0] == 0
+    (summary,), _ = journal.summaries()
+    head = summary.head
+    assert head.cluster_id
+    _, report, _ = run("undo")
+    said = report["notes"][0]
+    assert said.startswith(f"to take back: {head.id}, reset by {head.user} on {head.host} at ")
+    assert f"{utc_text(head.time_ms)}, on cluster {head.cluster_id}: groupkeeper apply {plan} --execute " in said
+    assert run("history", asks=False)[1]["changes"][0]["cluster_id"] == head.cluster_id
+
+
+def test_the_number_of_groups_of_an_undo_is_compared(run: Run, servers: str, plan: str, journal: Journal) -> None:
+    assert run("apply", plan, "--execute")[0] == 0
+    before = committed(servers, "billing")
+    for more in ([], ["--execute"]):
+        status, report, _ = run("undo", "--confirm", "7", *more)
+        assert (status, errors_of(report)) == (1, [("NOT_CONFIRMED", None, None, None)])
+        assert "7 is not the number of groups, which is 1" in report["problems"][0]["message"]
+    assert (committed(servers, "billing"), results(journal)) == (before, [("reset", Result.APPLIED)])
+
+
+def test_what_a_plan_means_is_summed_up(run: Run) -> None:
+    notes = run("plan", "reset", "billing", "--topic", "orders", "--to-earliest")[1]["notes"]
+    assert "11 records replayed, 0 skipped, counted in offsets" in notes
+    assert any(note.startswith("1 partition without a committed offset so far: there a consumer") for note in notes)
+    notes = run("plan", "delete-offsets", "billing", "--topic", "orders")[1]["notes"]
+    assert any("2 partitions without a committed offset then" in note and "with 25 records" in note for note in notes)
+
+
+def test_a_glob_is_the_topic(run: Run) -> None:
+    for pattern in ("orders", "ord*", "ord*:0,1,2"):
+        report = run("plan", "reset", "billing", "--topic", pattern, "--to-earliest")[1]
+        assert [(row["topic"], row["partition"]) for row in report["changes"]] == [tuple(place) for place in ORDERS]
 
 
 @pytest.mark.parametrize("has_file", [False, True])
@@ -319,11 +389,11 @@ def test_many_groups_are_committed_in_calls_with_a_time_limit_each(
     monkeypatch.setattr(recording, "_GROUPS_PER_CALL", 2)
     names = [f"one-of-many-{number}" for number in range(5)]
     path = str(tmp_path / "plan.json")
-    assert run("plan", "reset", *names, "--topic", "orders:0", "--to-offset", "6", "--save", path)[0] == 0
-    status, report, _ = run("apply", path, "--confirm", "5")
+    assert run("plan", "reset", *names, "--topic", "orders:0", "--to-offset", "6", "--create", "--save", path)[0] == 0
+    status, report, _ = run("apply", path, "--execute", "--create", "--confirm", "5")
     assert (status, [row["group"] for row in report["changes"]]) == (0, names)
     assert {committed(servers, name)[ORDERS[0]].offset for name in names} == {6}
-    assert run("undo", "--confirm", "5")[0] == 0
+    assert run("undo", "--execute", "--confirm", "5")[0] == 0
     assert [committed(servers, name) for name in names] == [{}] * 5
 
 
@@ -369,25 +439,27 @@ def test_every_way_to_change_offsets_is_journalled(
     drop_in("--delete-offsets", "--group", "billing", "--topic", "orders")
     drop_in("--delete-offsets", "--group", "billing", "--topic", "orders")  # nothing goes
     drop_in("--delete", "--group", "zeta")
-    assert run("groups", "delete-offsets", "billing", "--topic", "payments")[0] == 0
-    assert run("groups", "delete", "billing")[0] == 0  # without any offset: nothing to bring back
+    assert run("groups", "delete-offsets", "billing", "--topic", "payments", "--execute")[0] == 0
+    run("groups", "delete", "billing", "--execute")  # without any offset: nothing to bring back
     kinds = ["reset", "reset", "delete-offsets", "delete-groups", "delete-offsets"]
     assert results(journal) == [(kind, Result.APPLIED) for kind in kinds]
-    assert run("undo")[0] == 0
+    assert run("undo", "--execute")[0] == 0
     # One of zeta's offsets was beyond the log: a plan never commits such a one.
-    status, report, _ = run("undo")
+    status, report, _ = run("undo", "--execute")
     assert (status, errors_of(report)) == (1, [("STALE_PLAN", "zeta", "a-topic-with-a-long-name", 0)])
     assert "--if-out-of-range clamp" in report["notes"][-1]
+    status, report, _ = run("undo", "--if-out-of-range", "clamp")
+    assert (status, [row["after"] for row in report["changes"]]) == (0, [3, 9])
     for _ in kinds[1:]:
-        assert run("undo", "--if-out-of-range", "clamp")[0] == 0
-    assert committed(servers, "zeta") == {**zeta, TopicPartition("a-topic-with-a-long-name", 0): OffsetAndMetadata(3)}
+        assert run("undo", "--execute", "--if-out-of-range", "exact")[0] == 0
+    assert committed(servers, "zeta") == zeta
     # The drop-in drops metadata and epochs, and what it did is undone too.
     assert committed(servers, "billing") == billing
 
 
 def test_history(run: Run, plan: str, journal: Journal) -> None:
     assert run("history", asks=False)[1]["changes"] == []
-    assert run("apply", plan)[0] == 0
+    assert run("apply", plan, "--execute")[0] == 0
     status, report, _ = run("history", asks=False)
     (row,) = report["changes"]
     assert (status, row["kind"], row["groups"], row["partitions"], row["names"]) == (0, "reset", 1, 3, "billing")
@@ -407,7 +479,7 @@ def test_history(run: Run, plan: str, journal: Journal) -> None:
 def test_a_change_that_was_interrupted_is_explained_and_can_be_undone(
     run: Run, servers: str, plan: str, journal: Journal
 ) -> None:
-    assert run("apply", plan)[0] == 0
+    assert run("apply", plan, "--execute")[0] == 0
     # As if the command had been killed after one of its commits: no outcome, the last line half written.
     lines = journal.path.read_bytes().splitlines(keepends=True)
     journal.path.write_bytes(lines[0] + lines[1][:20])
@@ -418,7 +490,7 @@ def test_a_change_that_was_interrupted_is_explained_and_can_be_undone(
     assert (summary.result, broken) == (Result.UNFINISHED, 1)
     notes = run("history", asks=False)[1]["notes"]
     assert any("no outcome is recorded" in note for note in notes)
-    status, report, _ = run("undo")
+    status, report, _ = run("undo", "--execute")
     assert (status, [row["result"] for row in report["changes"]]) == (0, ["applied", "already", "already"])
     assert committed(servers, "billing") == before
     assert [one.result for one in journal.summaries()[0]] == [Result.UNFINISHED, Result.APPLIED]
@@ -429,7 +501,7 @@ def test_without_a_journal(
 ) -> None:
     journal.path.parent.write_text("a file where the directory should be")
     before = committed(servers, "billing")
-    status, report, _ = run("apply", plan)
+    status, report, _ = run("apply", plan, "--execute")
     assert (status, errors_of(report)) == (1, [("NOT_JOURNALLED", None, None, None)])
     assert committed(servers, "billing") == before
     status, report, _ = run("groups", "reset", "billing", "--topic", "orders:0", "--to-latest", "--execute")
@@ -440,12 +512,12 @@ def test_without_a_journal(
     assert kafka_consumer_groups.main([*words, "--to-offset", "4", "--execute"]) == 0
     output, errors = capsys.readouterr()
     assert (output.count("billing"), errors) == (1, "")
-    assert run("apply", plan, "--no-journal")[0] == 0
+    assert run("apply", plan, "--execute", "--no-journal")[0] == 0
 
 
 def test_turned_off(run: Run, plan: str, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROUPKEEPER_JOURNAL", "off")
-    assert run("apply", plan)[0] == 0
+    assert run("apply", plan, "--execute")[0] == 0
     assert not journal.path.exists()
     with pytest.raises(SystemExit):
         run("history", asks=False)
@@ -482,7 +554,7 @@ def test_plan_files_are_read_strictly(
     change(written)
     Path(plan).write_text(json.dumps(written))
     with pytest.raises(SystemExit) as ended:
-        run("apply", plan)
+        run("apply", plan, "--execute")
     assert ended.value.code == 2
     assert fault in capsys.readouterr().err
 
@@ -493,5 +565,5 @@ def test_one_command_is_one_change(run: Run, journal: Journal, servers: str) -> 
     assert run("groups", "reset", "billing", "zeta", *words)[0] == 0
     (summary,), _ = journal.summaries()
     assert (summary.group_count, summary.groups, summary.result) == (2, ("billing", "zeta"), Result.APPLIED)
-    assert run("undo", "--confirm", "2")[0] == 0
+    assert run("undo", "--execute", "--confirm", "2")[0] == 0
     assert {group_id: committed(servers, group_id) for group_id in before} == before

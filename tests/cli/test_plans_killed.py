@@ -62,7 +62,7 @@ def plan(tmp_path: Path) -> str:
 
 
 def confirmed(servers: str) -> list[str]:
-    return ["--confirm", str(len(GROUPS)), "--bootstrap-server", servers]
+    return ["--execute", "--confirm", str(len(GROUPS)), "--bootstrap-server", servers]
 
 
 def begin(*words: str) -> subprocess.Popen[bytes]:

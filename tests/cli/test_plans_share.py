@@ -61,7 +61,7 @@ def starts(servers: str) -> Mapping[TopicPartition, int]:
 
 def undo(servers: str, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     capsys.readouterr()
-    status = main(["undo", *words, "--bootstrap-server", servers, "--output", "json"])
+    status = main(["undo", "--execute", *words, "--bootstrap-server", servers, "--output", "json"])
     return status, json.loads(capsys.readouterr().out)
 
 

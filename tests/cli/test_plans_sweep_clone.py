@@ -90,20 +90,20 @@ def test_deletions_are_planned_applied_and_undone(run: Run, servers: str, tmp_pa
     assert (status, places(report)) == (1, [("billing", "orders", 0, 4, None)])
     assert [(one["error"], one["partition"]) for one in report["problems"]] == [("NOTHING_TO_DELETE", 2)]
     assert committed(servers, "billing") == before
-    assert run("apply", path)[0] == 0
+    assert run("apply", path, "--execute")[0] == 0
     assert ORDERS[0] not in committed(servers, "billing")
-    assert {row["result"] for row in run("apply", path)[1]["changes"]} == {"already"}
-    assert run("undo")[0] == 0
+    assert {row["result"] for row in run("apply", path, "--execute")[1]["changes"]} == {"already"}
+    assert run("undo", "--execute")[0] == 0
     assert committed(servers, "billing") == before
 
 
 def test_offsets_that_no_member_reads_may_go_while_there_are_members(run: Run, servers: str, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
     assert run("plan", "delete-offsets", "leaner", "--topic", "orders", "--save", path)[0] == 0
-    assert run("apply", path)[0] == 0
+    assert run("apply", path, "--execute")[0] == 0
     assert {place.topic for place in committed(servers, "leaner")} == {"payments"}
     assert run("plan", "delete-offsets", "leaner", "--all-topics", "--save", path)[0] == 0
-    for words in (["apply", path], ["undo"]):
+    for words in (["apply", path, "--execute"], ["undo", "--execute"]):
         status, report = run(*words)
         assert (status, report["problems"][0]["error"]) == (1, "GROUP_IS_ACTIVE")
     assert {place.topic for place in committed(servers, "leaner")} == {"payments"}
@@ -197,7 +197,7 @@ def test_what_would_expire_is_committed_again(run: Run, servers: str, tmp_path: 
     assert (status, [row["after"] for row in report["changes"] if row["group"] == "billing"]) == (0, [4, 12, 5])
     # What the log doesn't hold is not committed.
     assert any("99 is outside of the log" in note for note in report["notes"])
-    assert run("apply", path, "--confirm", "2")[0] == 0
+    assert run("apply", path, "--execute", "--confirm", "2")[0] == 0
     assert committed(servers, "billing") == before
     assert all(later > first[place] for place, later in times().items())
 
@@ -225,10 +225,12 @@ def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> 
     path = str(tmp_path / "plan.json")
     status, report = run("plan", "clone", "billing", "copy", "--topic", "orders", "--save", path)
     assert (status, places(report)) == (0, [("copy", "orders", 0, None, 4), ("copy", "orders", 1, None, 12)])
-    assert run("apply", path)[0] == 0
+    assert "there is no group copy: it is made when the plan is applied with --create" in report["notes"]
+    assert run("apply", path, "--execute")[1]["problems"][0]["error"] == "GROUP_ID_NOT_FOUND"
+    assert run("apply", path, "--execute", "--create")[0] == 0
     billing = committed(servers, "billing")
     assert committed(servers, "copy") == {place: billing[place] for place in ORDERS[:2]}
-    assert run("undo")[0] == 0
+    assert run("undo", "--execute")[0] == 0
     assert committed(servers, "copy") == {}
     status, report = run("plan", "clone", "nobody", "copy")
     assert (status, report["problems"][0]["error"]) == (1, "GROUP_ID_NOT_FOUND")
@@ -274,7 +276,7 @@ def test_a_clone_from_another_cluster_goes_by_time(run: Run, servers: str, tmp_p
         assert (said["east.orders", 0], said["east.orders", 1]) == ((2, 0), (0, 0))
         assert found["east.payments", 1][0] == 0
         assert "all is read: the end of the log" in found["east.payments", 1][1]
-        assert run("apply", path, at=other.bootstrap_servers)[0] == 0
+        assert run("apply", path, "--execute", "--create", at=other.bootstrap_servers)[0] == 0
         assert committed(other.bootstrap_servers, "copy")[TopicPartition("east.orders", 1)].metadata == "note"
         status, report = run(*words[:6], at=other.bootstrap_servers)
         assert (status, report["changes"]) == (1, [])

@@ -112,14 +112,21 @@ def test_states(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["delete set", "delete-offsets set --topic orders", "delete --type share --all-groups --execute"]
+    "command",
+    [
+        "delete set --execute",
+        "delete-offsets set --topic orders --execute",
+        "delete --type share --all-groups --execute",
+    ],
 )
 def test_nothing_is_deleted(run: Any, command: str) -> None:
     status, report = run(*command.split())
     assert (status, report["deleted"]) == (1, [])
-    assert {problem["error"] for problem in report["problems"]} <= {"GROUP_ID_NOT_FOUND", "NOTHING_TO_DELETE"}
+    assert {problem["error"] for problem in report["problems"]} <= {"GROUP_ID_NOT_FOUND", "NOT_OF_CONSUMERS"}
     assert len(run("list", "--type", "share")[1]["groups"]) == 7
 
 
 def test_all_groups_to_delete_are_consumer_groups(run: Any) -> None:
-    assert [row["group"] for row in run("delete", "--all-groups")[1]["deleted"]] == ["app", "billing"]
+    report = run("delete", "--all-groups")[1]
+    assert [row["group"] for row in report["deleted"]] == ["billing"]
+    assert [(one["group"], one["error"]) for one in report["problems"]] == [("app", "NON_EMPTY_GROUP")]

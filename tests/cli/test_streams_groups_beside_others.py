@@ -128,7 +128,7 @@ def test_a_plan_names_its_type_and_waits_for_its_members(
     status, report = call("plan", "delete-offsets", "app", "--topic", "t", "--save", path)
     assert (status, [(row["before"], row["state"]) for row in report["changes"]]) == (0, [(5, "Stable")])
     # Who its members are and what they read is not known: nothing is deleted beside them.
-    status, report = call("apply", path)
+    status, report = call("apply", path, "--execute")
     assert (status, [(one["error"], one["group"]) for one in report["problems"]]) == (1, [("GROUP_IS_ACTIVE", "app")])
     assert "Stable" in report["problems"][0]["message"]
     pool = Pool(servers)
@@ -138,6 +138,6 @@ def test_a_plan_names_its_type_and_waits_for_its_members(
     status, report = call("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
     assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])
     assert report["notes"][0].startswith("app is a streams group: its offsets are set, its state stores")
-    assert [row["result"] for row in call("apply", path)[1]["changes"]] == ["applied"]
+    assert [row["result"] for row in call("apply", path, "--execute")[1]["changes"]] == ["applied"]
     # What was committed is beyond the end of the log.
-    assert [row["after"] for row in call("undo", "--if-out-of-range", "clamp")[1]["changes"]] == [0]
+    assert [row["after"] for row in call("undo", "--execute", "--if-out-of-range", "clamp")[1]["changes"]] == [0]

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from tests.cli.stages import INACTIVE, SETTINGS, set_up
 
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 25.0
@@ -92,6 +94,71 @@ def test_colours_at_a_terminal(
     assert "Group nope not found." in shown
     assert ("\x1b[33mbeyond_log_end" in shown, "\x1b[31merror:" in shown) == (has_colour, has_colour)
     assert ("\x1b" in shown) == has_colour
+
+
+QUESTION = "Type the number of groups, {}, to change them, anything else to leave them as they are: "
+
+
+def offsets_of(servers: str, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+    async def ask() -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        async with Admin(servers) as admin:
+            return (await admin.list_consumer_group_offsets({group_id: None})).result(group_id).done
+
+    return asyncio.run(ask())
+
+
+def test_an_undo_shows_what_it_takes_back_and_asks(servers: str, tmp_path: Path) -> None:
+    journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
+    where = ["--bootstrap-server", servers]
+    before = offsets_of(servers, "billing")
+    reset = ["groups", "reset", "billing", "--topic", "orders", "--to-earliest", "--execute", *where]
+    done = subprocess.run([*COMMAND, *reset], env={**os.environ, **journal}, capture_output=True, check=False)
+    assert done.returncode == 0
+    now = offsets_of(servers, "billing")
+    assert now != before
+    change = json.loads((tmp_path / "journal.jsonl").read_text().splitlines()[0])["id"]
+    for words, answer in (([], "no\n"), ([], "\n"), (["--execute"], "2\n"), (["--output", "json"], "y\n")):
+        terminal = Terminal("undo", *words, *where, **journal)
+        terminal.read(QUESTION.format(1))
+        for text in (change, "reset by ", "groupkeeper groups reset billing", "would be applied", "on cluster "):
+            assert text in terminal.shown
+        terminal.press(answer)
+        assert terminal.end() == 1
+        assert "nothing was changed" in terminal.shown
+        assert offsets_of(servers, "billing") == now
+    # Who only wants to look is not asked.
+    terminal = Terminal("undo", "--dry-run", *where, **journal)
+    assert (terminal.end(), "Type the number" in terminal.shown) == (0, False)
+    assert offsets_of(servers, "billing") == now
+    terminal = Terminal("undo", *where, **journal)
+    terminal.read(QUESTION.format(1))
+    terminal.press("1\n")
+    assert terminal.end() == 0
+    assert offsets_of(servers, "billing") == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["groups", "reset", "[bz]*", "--topic", "orders:0", "--to-offset", "1"],
+        ["groups", "delete", "[bz]*"],
+        ["apply", "plan.json"],
+    ],
+)
+def test_the_number_of_several_groups_is_asked_for(servers: str, tmp_path: Path, words: list[str]) -> None:
+    journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
+    where = ["--bootstrap-server", servers]
+    path = str(tmp_path / "plan.json")
+    plan = ["plan", "reset", "[bz]*", "--topic", "orders:0", "--to-offset", "1", "--save", path]
+    assert subprocess.run([*COMMAND, *plan, *where], capture_output=True, check=False).returncode == 0
+    before = offsets_of(servers, "billing")
+    terminal = Terminal(*[path if word == "plan.json" else word for word in words], "--execute", *where, **journal)
+    terminal.read(QUESTION.format(2))
+    assert terminal.shown.count("would be ") >= 2  # what it is about stands above
+    terminal.press("1\n")
+    assert terminal.end() == 1
+    assert "nothing was changed" in terminal.shown
+    assert offsets_of(servers, "billing") == before
 
 
 @pytest.mark.parametrize(("words", "has_colour"), [([], False), (["--color", "always"], True)])

@@ -60,18 +60,17 @@ def test_commands_run_in_order(address: str, tmp_path: Path) -> None:
     before = run(offsets)
     for command in COMMANDS:
         run(command)
-        if command.startswith("groupkeeper apply plan.json --boot"):
-            assert run(offsets) != before
-        if command.startswith("groupkeeper undo"):
-            now = run(offsets)
-            assert now == before
-        if "both.json --confirm" in command:
+        if command.startswith("groupkeeper apply plan.json"):
+            assert (run(offsets) != before) == ("--execute" in command)
+        if command.startswith("groupkeeper undo --execute"):
+            assert run(offsets) == before
+        if "both.json --execute" in command:
             before = run(offsets)
 
 
 def test_there_is_something_to_run() -> None:
     assert len(COMMANDS) > 12
-    assert sum(command.startswith("groupkeeper undo") for command in COMMANDS) == 2
+    assert sum(command.startswith("groupkeeper undo --execute") for command in COMMANDS) == 2
 
 
 def test_every_field_of_a_plan_is_explained() -> None:

@@ -87,7 +87,7 @@ def act(desk: Desk, cluster: str, rng: random.Random, truth: Truth, notebook: No
         (one["topic"], one["partition"]): _commit(one["after"])
         for one in json.loads((desk.folder / "plan.json").read_text())["groups"][0]["partitions"]
     }
-    scenario.change("apply", str(desk.folder / "plan.json"), "--confirm", "1")
+    scenario.change("apply", str(desk.folder / "plan.json"), "--execute", "--confirm", "1")
     applied = read_commits(desk.servers[cluster], group)
     scenario.same("applied", applied, {**before, **planned})
     scenario.write_down(before, applied)
@@ -136,14 +136,14 @@ class _Scenario:
         wanted = dict(before)
         otherwise = rng.choice(["skip", "clamp"])
         if outside:
-            refused = self.desk.ask(self.cluster, "undo", last, "--confirm", "1")
+            refused = self.desk.ask(self.cluster, "undo", last, "--execute", "--confirm", "1")
             named = {(one["topic"], one["partition"]) for one in refused.content["problems"]}
             if named != outside or not refused.status:
                 self.differ(f"undo of offsets outside of the log names {sorted(named)}, truth {sorted(outside)}")
             self.same("refused", read_commits(self.desk.servers[self.cluster], self.group), applied)
             clamped = {place: (inside[place], before[place][1], -1) for place in outside}
             wanted |= clamped if otherwise == "clamp" else {place: applied[place] for place in outside}
-        self.change("undo", last, "--confirm", "1", "--if-out-of-range", otherwise)
+        self.change("undo", last, "--execute", "--confirm", "1", "--if-out-of-range", otherwise)
         undone = read_commits(self.desk.servers[self.cluster], self.group)
         self.same("undone", undone, wanted)
         self.write_down(applied, undone)

@@ -62,8 +62,8 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     plans = {path.name: json.loads(path.read_text())["offsets"]["group_id"] for path in folder.iterdir()}
     assert plans.pop("asked-1.json") == "asked-1"
     assert sorted(plans.values()) == sorted(long_names)
-    assert f"groupkeeper apply {saved} --bootstrap-server {servers}\n" in done.stderr
-    assert main(["apply", str(saved), "--bootstrap-server", servers, "--confirm", "3"]) == 0
+    assert f"groupkeeper apply {saved} --execute --confirm 3 --bootstrap-server {servers}\n" in done.stderr
+    assert main(["apply", str(saved), "--bootstrap-server", servers, "--execute", "--confirm", "3"]) == 0
     again = tmp_path / "again"
     assert run("snapshot", "--bootstrap-server", f"c={servers}", "--output", str(again)).returncode == 0
     rows = pq.read_table(again / "current_offsets").to_pylist()

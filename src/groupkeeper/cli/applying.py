@@ -8,13 +8,14 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli import values
-from groupkeeper.cli.clusters import Asking, UsageMistake
+from groupkeeper.cli.clusters import Asking
+from groupkeeper.cli.executing import WOULD_BE, add_executing, not_yet
 from groupkeeper.cli.journalling import VARIABLE, journal, way_back
 from groupkeeper.cli.output import complain
 from groupkeeper.cli.plan_shapes import already_rows, outcome_rows, trouble_problem
-from groupkeeper.cli.plan_writing import ROWS_PER_PAGE, counted, sized
-from groupkeeper.cli.reports import Page
+from groupkeeper.cli.plan_writing import ROWS_PER_PAGE
+from groupkeeper.cli.render import counted
+from groupkeeper.cli.reports import Page, Row
 from groupkeeper.cli.terminal import is_terminal
 from groupkeeper.cli.typed import words_of
 from groupkeeper.client.errors import ClientError
@@ -34,18 +35,9 @@ class NotJournalled(ClientError):
     """The change could not be written to the journal before it is made, so it isn't made."""
 
 
-class NotConfirmed(ClientError):
-    """The plan is about several groups, and nobody has confirmed how many."""
-
-
-def add_applying(command: ArgumentParser) -> None:
-    """The arguments that say how a plan is applied."""
-    command.add_argument(
-        "--confirm",
-        type=values.count,
-        metavar="GROUPS",
-        help="how many groups are changed; needed when it is more than one, and asked for on a terminal",
-    )
+def add_applying(command: ArgumentParser, deed: str) -> None:
+    """The arguments that say how a plan is applied. ``deed``: what that does."""
+    add_executing(command, deed)
     command.add_argument(
         "--wait",
         type=seconds,
@@ -57,7 +49,6 @@ def add_applying(command: ArgumentParser) -> None:
         action="store_true",
         help="apply to the groups that still fit, and leave out the others; default: all or none",
     )
-    command.add_argument("--dry-run", action="store_true", help="only compare with the cluster, and show what would be")
     command.add_argument("--no-journal", action="store_true", help="don't write the change down; it cannot be undone")
 
 
@@ -74,48 +65,35 @@ def seconds(text: str) -> float:
     return duration.seconds + duration.nanos / 1e9
 
 
-def check_confirmed(options: Namespace, plan: Plan) -> None:
-    """Raise UsageMistake unless the number of groups is confirmed, or can be asked for."""
-    count = len(plan.groups)
-    if options.dry_run:
-        return
-    if options.confirm is not None and options.confirm != count:
-        raise UsageMistake(f"argument --confirm: {options.confirm} is not the number of groups, which is {count}")
-    if options.confirm is None and count > 1 and not _can_ask():
-        raise UsageMistake(f"{count} groups would be changed: add --confirm {count}")
-
-
-def ask_back(options: Namespace, plan: Plan) -> None:
-    """Let the person at the terminal type how many groups are changed. Raises NotConfirmed."""
-    count = len(plan.groups)
-    if options.dry_run or options.confirm is not None or count < 2:
-        return
-    if not _can_ask():
-        raise NotConfirmed(f"{count} groups would be changed: add --confirm {count}")
-    complain(f"{sized(plan)}. Type the number of groups to change them: ")
-    if sys.stdin.readline().strip() != str(count):
-        raise NotConfirmed("nothing was changed")
-
-
-def _can_ask() -> bool:
-    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
-
-
-async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict | None = None) -> AsyncIterator[Page]:
-    """Apply a plan as the options say, and report what was done and what wasn't.
-
-    ``verdict``: how the plan was found to fit just now, None: not looked at yet.
-    """
+async def compared(asking: Asking, plan: Plan) -> Verdict:
+    """How a plan fits now, when groups with members were waited for as the options say."""
     options = asking.options
     if options.wait is not None:
         await wait_until_inactive(asking.admin, plan, options.wait, _Waiting(asking).tell)
-        verdict = None
-    if options.dry_run:
-        asking.progress.say("comparing with the cluster")
-        verdict = verdict or await check(asking.admin, plan)
-        applied = Applied(verdict.ready, verdict.already, verdict.troubles)
-    else:
-        asking.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
+    asking.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
+    is_exact = getattr(options, "if_out_of_range", None) == "exact"
+    return await check(asking.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
+
+
+def foreseen(options: Namespace, verdict: Verdict) -> Applied:
+    """What would be done: nothing where anything doesn't fit, unless that is left out."""
+    ready = () if verdict.troubles and not options.skip_refused else verdict.ready
+    return Applied(ready, verdict.already, verdict.troubles)
+
+
+def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
+    """What was done, or would be, as rows of OUTCOMES."""
+    rows = list(outcome_rows(applied.done))
+    if not is_done:
+        rows = [{**row, "result": f"{WOULD_BE}{row['result']}"} for row in rows]
+    return [*rows, *already_rows(plan.groups, applied.already)]
+
+
+async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict) -> AsyncIterator[Page]:
+    """Apply a plan if the options say so, and report what was done and what wasn't, or what would be."""
+    options = asking.options
+    applied = foreseen(options, verdict)
+    if options.execute:
         recorder = _recorder(options)
         if recorder is not None:
             options.interrupted = ": some of it may be done; 'groupkeeper history' shows what was under way"
@@ -146,25 +124,24 @@ def _recorder(options: Namespace) -> Recorder | None:
 
 
 def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
-    rows = [*outcome_rows(applied.done), *already_rows(plan.groups, applied.already)]
+    rows = rows_of(plan, applied, is_done=options.execute)
     problems = [trouble_problem(trouble) for trouble in applied.troubles]
     remarks = []
     is_stale = any(isinstance(trouble.failure, StalePlan) for trouble in applied.troubles)
     is_active = any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles)
-    if options.dry_run:
-        rows = [{**row, "result": "would be applied" if row["result"] == "applied" else row["result"]} for row in rows]
-        remarks.append("nothing is changed: this was a dry run")
-    elif (is_stale or is_active) and not applied.done:
+    if (is_stale or is_active) and not applied.done:
         hint = "nothing was changed; "
         hint += _way_out(options, plan) if is_stale else "end the members first, or let --wait TIME wait for it"
         can_skip = len(plan.groups) > 1 and not options.skip_refused
         remarks.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
+    elif not options.execute and applied.done:
+        remarks.append(not_yet(len(plan.groups)))
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
         remarks.append("where no answer came, it may be done or not: the same command again looks, and does the rest")
     elif not applied.done and not problems:
         remarks.append("there was nothing to do")
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
-    return [*pages, Page(problems=problems, remarks=remarks)]
+    return [*pages, Page(problems=problems, remarks=remarks, more={"executed": options.execute})]
 
 
 def _way_out(options: Namespace, plan: Plan) -> str:
@@ -173,7 +150,10 @@ def _way_out(options: Namespace, plan: Plan) -> str:
     if policy is None:
         return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"
     if policy == "fail":
-        return "--if-out-of-range clamp goes to the log's nearer end where the log doesn't hold the earlier offset"
+        return (
+            "where the log doesn't hold the earlier offset, --if-out-of-range clamp goes to its nearer end, and "
+            "--if-out-of-range exact commits that offset all the same"
+        )
     return "take back first what was changed since"
 
 

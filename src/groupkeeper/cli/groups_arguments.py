@@ -80,6 +80,13 @@ def names_of(options: Namespace, argument: str) -> Names:
         raise UsageMistake(f"argument {'GROUP' if argument == 'groups' else '--topic'}: {problem}") from None
 
 
+def are_typed(options: Namespace) -> bool:
+    """Whether each group was named: not by a pattern, and not all or those in some state."""
+    names = names_of(options, "groups")
+    filters = (getattr(options, "state", []), getattr(options, "type", []))
+    return bool(names.exact) and not names.patterns and not any(filters)
+
+
 async def selected(asking: Asking, *, with_share: bool = False, with_streams: bool = False) -> tuple[Selection, Page]:
     """The groups that the options mean, share and streams groups among them or not, and what is to be said of them."""
     options = asking.options
@@ -128,22 +135,28 @@ async def _hides_groups(asking: Asking) -> bool:
     return cluster.authorized_operations is not None and "DESCRIBE" not in cluster.authorized_operations
 
 
-async def with_suggestions(asking: Asking, failed: Mapping[str, Failure], deed: Deed = Deed.DESCRIBE) -> list[Problem]:
-    """The failures of groups as problems; for groups that there are not, the name of one that there is.
+def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Deed = Deed.DESCRIBE) -> list[Problem]:
+    """The failures of groups as problems.
 
-    Groups that a pattern stood for, and that went away since they were listed, are no problem when describing.
+    Groups that a pattern stood for, and that went away since they were listed, are none when they are described.
     """
-    typed = frozenset(getattr(asking.options, "groups", failed) if deed is Deed.DESCRIBE else failed)
-    unknown = [key for key, failure in failed.items() if isinstance(failure, GroupIdNotFound) and key in typed]
-    problems = {
-        group_id: problem_of(failure, deed, group=group_id)
-        for group_id, failure in failed.items()
-        if group_id in typed or not isinstance(failure, GroupIdNotFound)
-    }
-    for group_id, meant in (await suggested(asking, unknown)).items():
-        message = problems[group_id].message.removesuffix(".") + meant
-        problems[group_id] = problems[group_id]._replace(message=message)
-    return [problems[group_id] for group_id in sorted(problems)]
+    typed = frozenset(getattr(options, "groups", failed) if deed is Deed.DESCRIBE else failed)
+    return [
+        problem_of(failed[group_id], deed, group=group_id)
+        for group_id in sorted(failed)
+        if group_id in typed or not isinstance(failed[group_id], GroupIdNotFound)
+    ]
+
+
+async def with_suggestions(asking: Asking, failed: Mapping[str, Failure]) -> list[Problem]:
+    """The same; for groups that there are not, with the name of one that there is."""
+    problems = problems_of(asking.options, failed)
+    unknown = [one.group for one in problems if one.group and isinstance(failed[one.group], GroupIdNotFound)]
+    meant = await suggested(asking, unknown)
+    return [
+        one._replace(message=one.message.removesuffix(".") + meant[one.group]) if one.group in meant else one
+        for one in problems
+    ]
 
 
 async def suggested(asking: Asking, unknown: Sequence[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -9,94 +10,132 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli import values
 from groupkeeper.cli.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.commands import Command
-from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, selected, with_suggestions
+from groupkeeper.cli.executing import add_executing, check_confirmed, consequences, not_yet, show_first
+from groupkeeper.cli.groups_arguments import add_filters, add_groups, are_typed, problems_of, selected
 from groupkeeper.cli.groups_shapes import DELETED_GROUPS, DELETED_OFFSETS
-from groupkeeper.cli.journalling import own_recorder
-from groupkeeper.cli.reports import Page, Row, problem_of
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.cli.journalling import own_recorder, way_back
+from groupkeeper.cli.plan_shapes import trouble_problem
+from groupkeeper.cli.plan_writing import TOPIC_HELP, told_of_absent, topics_of
+from groupkeeper.cli.reports import Page, Row
 from groupkeeper.operations.authorization import Deed
-from groupkeeper.operations.delete import delete_committed, delete_groups
-from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.deleting import make_deletion
+from groupkeeper.operations.plans.guard import check
 
 if TYPE_CHECKING:
     from groupkeeper.cli.commands import ArgumentParser
 
 _GROUPS_AT_A_TIME = 500
+_WOULD_BE = "would be deleted"
 
 
 def _add_delete_offsets(command: ArgumentParser) -> None:
     command.add_argument("group", metavar="GROUP", help="the group")
     command.add_argument(
-        "--topic", action="append", required=True, type=values.topic, metavar="TOPIC[:0,1]", help="repeat for several"
+        "--topic", action="append", required=True, type=values.topic, metavar="TOPIC[:0,1]", help=TOPIC_HELP
     )
+    add_executing(command, "delete the offsets")
     add_cluster(command)
 
 
+def _offset_report(options: Namespace) -> Report:
+    topics_of(options)
+    return Report(DELETED_OFFSETS, _offset_pages, more={"executed": False})
+
+
 async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
-    """Committed offsets that are gone now; partitions without one are a problem."""
-    group_id = asking.options.group
-    remarks: list[str] = []
-    try:
-        recorder = own_recorder(asking.options, remarks)
-        batch = await delete_committed(asking.admin, group_id, asking.options.topic, recorder)
-    except GroupIdNotFound as failure:
-        yield Page(problems=await with_suggestions(asking, {group_id: failure}))
-        return
-    except KafkaError as failure:
-        yield Page(problems=[problem_of(failure, Deed.DELETE_OFFSETS, group=group_id)])
-        return
+    """Committed offsets that go; partitions without one are a problem."""
+    options = asking.options
+    made = await make_deletion(asking.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
+    problems, _ = await told_of_absent(asking, made, suggests=False)
+    if not problems:
+        problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
+    verdict = await check(asking.admin, made.plan)
+    applied = Applied(verdict.ready, verdict.already, verdict.troubles)
+    check_confirmed(options, len(made.plan.groups))
+    remarks = consequences(verdict.ready)
+    if options.execute and verdict.ready:
+        recorder = own_recorder(options, remarks)
+        applied = await apply_plan(asking.admin, made.plan, recorder, verdict=verdict)
+        if recorder is not None and recorder.id and applied.done:
+            remarks.append(way_back(recorder, options))
+    elif verdict.ready:
+        remarks.append(not_yet(1))
+    if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
+        remarks.append("while a group has members, only offsets of topics that none of them reads can be deleted")
+    problems += (trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in applied.troubles)
     rows: list[Row] = [
-        {"group": group_id, "topic": topic, "partition": partition, "deleted_offset": offset}
-        for (topic, partition), offset in sorted(batch.done.items())
+        {
+            "group": group.group_id,
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "deleted_offset": change.before.offset if change.before else None,
+            "result": "deleted" if options.execute else _WOULD_BE,
+        }
+        for group in applied.done
+        for tp, change in sorted(group.changes.items())
     ]
-    problems = []
-    for place, why in batch.failed.items():
-        topic, partition = place if isinstance(place, TopicPartition) else (place, None)
-        problems.append(problem_of(why, Deed.DELETE_OFFSETS, group=group_id, topic=topic, partition=partition))
-    yield Page(rows, problems, remarks)
+    yield Page(rows, problems, remarks, {"executed": options.execute})
 
 
 def _add_delete(command: ArgumentParser) -> None:
     add_groups(command)
     add_filters(command)
-    command.add_argument(
-        "--execute", action="store_true", help="delete also what is not named exactly, but by a pattern or --all-groups"
-    )
+    add_executing(command, "delete the groups with their offsets")
     add_cluster(command)
 
 
-def _is_executed(options: Namespace) -> bool:
-    names = names_of(options, "groups")
-    return bool(options.execute or (names.exact and not names.patterns))
-
-
 async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
-    """Groups that are gone now. Only consumer groups are deleted."""
+    """Groups that go. Only consumer groups are deleted."""
+    options = asking.options
     selection, said = await selected(asking)
-    if not _is_executed(asking.options):
-        if selection.group_ids:
-            hint = "nothing is deleted yet: add --execute to delete these groups with their offsets"
-            said = said._replace(remarks=[*said.remarks, hint])
-        yield said._replace(rows=[{"group": group_id} for group_id in selection.group_ids])
-        return
     remarks = list(said.remarks)
-    recorder = own_recorder(asking.options, remarks)
-    for start in range(0, len(selection.group_ids), _GROUPS_AT_A_TIME):
-        asking.progress.say(f"deleting groups: {start} of {len(selection.group_ids)}")
-        some = selection.group_ids[start : start + _GROUPS_AT_A_TIME]
-        batch = await delete_groups(asking.admin, some, recorder)
-        problems = await with_suggestions(asking, batch.failed, Deed.DELETE)
-        yield Page([{"group": group_id} for group_id in sorted(batch.done)], problems)
-    yield said._replace(remarks=remarks, more={"executed": True})
+    asking.progress.say("looking at the groups")
+    found = await look_at_deletion(asking.admin, selection.group_ids)
+    yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
+    would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
+    check_confirmed(
+        options,
+        len(would_be),
+        are_named=are_typed(options),
+        show=lambda: show_first(asking, DELETED_GROUPS, would_be),
+    )
+    recorder = own_recorder(options, remarks) if options.execute else None
+    if not options.execute:
+        yield Page(would_be)
+        remarks += [not_yet(len(would_be), are_named=are_typed(options))] if would_be else []
+    group_ids = sorted(found.done) if options.execute else []
+    for start in range(0, len(group_ids), _GROUPS_AT_A_TIME):
+        some = group_ids[start : start + _GROUPS_AT_A_TIME]
+        asking.progress.say(f"deleting groups: {start} of {len(group_ids)}")
+        batch = await delete_any_groups(asking.admin, some, recorder)
+        rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
+        yield Page(rows, problems_of(options, batch.failed, Deed.DELETE))
+    if recorder is not None and recorder.id:
+        remarks.append(way_back(recorder, options))
+    yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
 
 
 DELETE_OFFSETS = Command(
-    _add_delete_offsets, lambda options: run_report(options, lambda _: Report(DELETED_OFFSETS, _offset_pages))
+    _add_delete_offsets,
+    lambda options: run_report(options, _offset_report),
+    "Show committed offsets of a group that would be deleted, and with --execute delete them. Topics that no longer "
+    "exist may be named, too.",
+    """\
+examples:
+  groupkeeper groups delete-offsets billing --topic orders:0
+  groupkeeper groups delete-offsets billing --topic 'old-*' --execute""",
 )
 
 DELETE = Command(
     _add_delete,
     lambda options: run_report(options, lambda _: Report(DELETED_GROUPS, _group_pages, more={"executed": False})),
-    "Delete groups without members, with their offsets. Groups named exactly are deleted at once; what a pattern or "
-    "--all-groups stands for is only shown, unless --execute is given.",
+    "Show the groups without members that would be deleted with their offsets, and with --execute delete them. "
+    "'groupkeeper undo' brings their offsets back.",
+    """\
+examples:
+  groupkeeper groups delete 'old-*'
+  groupkeeper groups delete old-1 old-2 --execute""",
 )

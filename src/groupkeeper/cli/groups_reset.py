@@ -10,21 +10,30 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli import values
 from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.commands import Command
-from groupkeeper.cli.groups_arguments import add_groups, names_of, passed_over, selected
+from groupkeeper.cli.executing import (
+    add_creating,
+    add_executing,
+    check_confirmed,
+    consequences,
+    not_yet,
+    show_first,
+)
+from groupkeeper.cli.groups_arguments import add_filters, add_groups, are_typed, names_of, passed_over, selected
 from groupkeeper.cli.groups_shapes import NEW_OFFSETS
 from groupkeeper.cli.journalling import own_recorder, way_back
-from groupkeeper.cli.reports import Page, Problem, Row, problem_of
-from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
-from groupkeeper.client.errors import ClientError
+from groupkeeper.cli.plan_shapes import reset_row
+from groupkeeper.cli.plan_writing import add_scope, told_of_absent, topics_of, with_topics
+from groupkeeper.cli.reports import Page, Problem, problem_of
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations import reset as resets
 from groupkeeper.operations.authorization import Deed
-from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Request, Topics, make_reset
-from groupkeeper.operations.plans.model import GroupPlan
-from groupkeeper.operations.plans.recording import Outcome, commit
-from groupkeeper.operations.topics import HIDDEN, hides_topics
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.guard import check
+from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make_reset
+from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.protocol.errors import GroupAuthorizationFailed
 
 if TYPE_CHECKING:
     from groupkeeper.cli.commands import ArgumentParser
@@ -32,19 +41,15 @@ if TYPE_CHECKING:
 
 def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command)
-    _add_scope(command)
+    add_filters(command)
+    add_scope(command)
     add_scenario(command)
-    command.add_argument("--execute", action="store_true", help="commit the new offsets")
+    add_executing(command, "commit the new offsets")
+    add_creating(command, "commit offsets for")
     command.add_argument(
         "--export", action="store_true", help="print the new offsets as the CSV that --from-file reads, nothing else"
     )
     add_cluster(command)
-
-
-def _add_scope(command: ArgumentParser) -> None:
-    scope = command.add_mutually_exclusive_group()
-    scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
-    scope.add_argument("--topic", action="append", type=values.topic, metavar="TOPIC[:0,1]", help="repeat for several")
 
 
 def add_scenario(command: ArgumentParser) -> None:
@@ -79,6 +84,7 @@ def _report(options: Namespace) -> Report:
     """Refuses what doesn't go together, and a plan that isn't one."""
     check_scope(options)
     names_of(options, "groups")
+    topics_of(options)
     plans_of(options)
     if options.export and options.output != "table":
         raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
@@ -101,98 +107,89 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     selection, said = await selected(asking)
     remarks = [*said.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
     asking.progress.say(f"planning {len(selection.group_ids)} groups")
-    made, problems = await _made(asking.admin, options, selection.group_ids)
+    made, problems = await _made(asking, selection.group_ids, remarks)
     plan = made.plan
-    outcome: Batch[str, Outcome] = Batch({group.group_id: Batch() for group in plan.groups})
-    if options.execute and plan.groups:
+    verdict = await check(asking.admin, plan, creates=options.create)
+    applied = Applied(verdict.ready, verdict.already, verdict.troubles)
+    meaning = consequences(verdict.ready)
+    remarks += meaning
+
+    def show() -> None:
+        rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
+        show_first(asking, NEW_OFFSETS, rows, meaning)
+
+    check_confirmed(options, len(verdict.ready), are_named=are_typed(options), show=show)
+    if options.execute and verdict.ready:
 
         def tell(done: int) -> None:
             asking.progress.count("resetting groups", done, len(plan.groups))
 
         recorder = own_recorder(options, remarks)
-        outcome = await commit(asking.admin, plan, recorder, tell=tell)
-        is_any_new = any(
-            len(outcome.done[group.group_id].failed) < len(group.offsets)
-            for group in plan.groups
-            if group.group_id in outcome.done
-        )
-        if recorder is not None and recorder.id and is_any_new:
+        applied = await apply_plan(asking.admin, plan, recorder, verdict=verdict, skips_refused=True, tell=tell)
+        if recorder is not None and recorder.id and applied.done:
             remarks.append(way_back(recorder, options))
-    refused = {one.group for one in problems}
-    planned = {group.group_id for group in plan.groups}
-    if options.from_file is None and options.all_topics:
-        empty = [key for key in selection.group_ids if key not in refused and key not in planned]
-        hidden = [HIDDEN] if empty and await hides_topics(asking.admin) else []
-        what = "no committed offsets" + " that may be seen" * len(hidden)
-        remarks += (*(f"{group_id} has {what}: nothing to reset" for group_id in empty), *hidden)
+    elif verdict.ready:
+        remarks.append(not_yet(len(verdict.ready), are_named=are_typed(options)))
+    elif verdict.already:
+        remarks.append("there is nothing to do: it is so already")
+    if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
+        remarks.append(
+            "'groupkeeper plan reset' plans the same for groups with members, and 'groupkeeper apply FILE --execute "
+            "--wait 5m' carries it out when they have gone"
+        )
+    problems += dict.fromkeys(map(_problem_of, applied.troubles))  # what is said of a group is said once
     yield Page(problems=problems)
-    has_group = _only_group(options) is None
-    for group in plan.groups:
-        failure = outcome.failed.get(group.group_id)
-        if failure is not None:
-            yield Page(problems=[_problem(group.group_id, failure)])
-        else:
-            yield _page(group, outcome.done[group.group_id], has_group=has_group)
-    if plan.groups and not options.execute:
-        remarks.append("nothing is changed yet: add --execute to commit the new offsets")
+    result = "applied" if options.execute else "would be applied"
+    for page in _rows(plan.groups, applied, result, has_group=_only_group(options) is None):
+        yield page
     yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
 
 
-async def _made(admin: Admin, options: Namespace, group_ids: Sequence[str]) -> tuple[Made, list[Problem]]:
+async def _made(asking: Asking, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
     """The plan of the groups of which all can be planned, and what is in the way of the others."""
-    described = await admin.describe_consumer_groups(group_ids)
-    problems: list[Problem] = []
-    inactive: list[str] = []
-    for group_id in group_ids:
-        try:
-            resets.refuse_active(group_id, described)
-            inactive.append(group_id)
-        except (KafkaError, ClientError) as failure:
-            problems.append(_problem(group_id, failure))
+    options = asking.options
+    scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(
-        inactive,
-        _topics(options),
-        None if options.from_file is not None else scenario_of(options),
+        group_ids,
+        Topics() if options.from_file is not None else topics_of(options),
+        scenario,
         from_file=plans_of(options),
         file_name="" if options.from_file is None else options.from_file.path,
-        has_times=False,
+        creates=options.create,
     )
-    made = await make_reset(admin, request)
+    made = await make_reset(asking.admin, request)
+    problems, said = await told_of_absent(asking, made, suggests=True)
+    remarks += [*said, *made.remarks]
+    if isinstance(scenario, resets.ToTime):
+        remarks.append(f"to {aim(scenario)}")
+    here = [group_id for group_id in group_ids if options.create or group_id not in made.absent]
     for trouble in made.troubles:
-        concerned = inactive if trouble.group_id is None else [trouble.group_id]
-        topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
-        problems += (_problem(group_id, trouble.failure, topic, partition) for group_id in concerned)
+        concerned = here if trouble.group_id is None else [trouble.group_id]
+        problems += (_problem_of(trouble._replace(group_id=group_id)) for group_id in concerned)
     refused = {one.group for one in problems}
     kept = tuple(group for group in made.plan.groups if group.group_id not in refused)
-    return made._replace(plan=made.plan._replace(groups=kept)), problems
+    return made._replace(plan=made.plan._replace(groups=kept)), await with_topics(asking, problems)
 
 
-def _topics(options: Namespace) -> Topics:
-    if options.from_file is not None:
-        return Topics()
-    if options.all_topics:
-        return ALL_COMMITTED
-    parsed = [resets.parse_topic_argument(argument) for argument in options.topic]
-    partitions = [TopicPartition(topic, number) for topic, numbers in parsed for number in numbers or ()]
-    return Topics([topic for topic, numbers in parsed if numbers is None], partitions)
+def _problem_of(trouble: Trouble) -> Problem:
+    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    if isinstance(trouble.failure, GroupAuthorizationFailed):
+        topic = partition = None  # the partitions have nothing to do with it
+    return problem_of(trouble.failure, Deed.COMMIT, group=trouble.group_id, topic=topic, partition=partition)
 
 
-def _page(plan: GroupPlan, refused: Outcome, *, has_group: bool) -> Page:
-    # What is said of the group is said once, although every partition has it.
-    problems = dict.fromkeys(
-        _problem(plan.group_id, failure)
-        if isinstance(failure, GroupAuthorizationFailed)
-        else _problem(plan.group_id, failure, partition.topic, partition.partition)
-        for partition, failure in refused.failed.items()
-    )
-    offsets = plan.offsets
-    done = {tp: offsets[tp].offset for tp in sorted(offsets) if tp not in refused.failed}
-    rows = [row for row in _reset_rows(plan) if (row["topic"], row["partition"]) in done]
-    return Page(rows, list(problems), plain=plan_csv.write([(plan.group_id, done)], with_group=has_group))
-
-
-def _problem(group_id: str, failure: Failure, topic: str | None = None, partition: int | None = None) -> Problem:
-    return problem_of(failure, Deed.COMMIT, group=group_id, topic=topic, partition=partition)
+def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_group: bool) -> Iterable[Page]:
+    """What became of each group, or would: ``result`` says which."""
+    done = {group.group_id: group.changes for group in applied.done}
+    already = set(applied.already)
+    for group in groups:
+        results: dict[TopicPartition, str] = dict.fromkeys(done.get(group.group_id, ()), result)
+        results |= {tp: "already" for tp in group.changes if (group.group_id, tp) in already}
+        notes = {note.partition: note for note in group.notes}
+        rows = [reset_row(group, tp, _note(notes.get(tp)), results[tp]) for tp in sorted(results)]
+        planned = group.offsets
+        offsets = {tp: planned[tp].offset for tp in sorted(results)}
+        yield Page(rows, plain=plan_csv.write([(group.group_id, offsets)], with_group=has_group))
 
 
 def _only_group(options: Namespace) -> str | None:
@@ -226,20 +223,6 @@ def scenario_of(options: Namespace) -> resets.Scenario:
     if options.to_datetime is not None:
         return resets.ToTime(options.to_datetime)
     return resets.ToTime(options.by_duration.before_ms(time.time_ns()))
-
-
-def _reset_rows(plan: GroupPlan) -> Iterable[Row]:
-    notes = {note.partition: note for note in plan.notes}
-    for partition, change in sorted(plan.changes.items()):
-        assert change.after is not None
-        yield {
-            "group": plan.group_id,
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "current_offset": change.before.offset if change.before else None,
-            "new_offset": change.after.offset,
-            "note": _note(notes.get(partition)),
-        }
 
 
 def _note(note: resets.Note | None) -> str | None:

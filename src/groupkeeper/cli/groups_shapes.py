@@ -112,13 +112,34 @@ NEW_OFFSETS = Shape(
         Column("current_offset", "what is committed before; null: nothing"),
         Column("new_offset", ""),
         Column("note", "why it isn't the offset asked for; null: it is"),
+        Column("skipped", "so many offsets are passed over; null: not known"),
+        Column("replayed", "so many offsets are read again; null: not known"),
+        Column(
+            "before_time", "of the record at the offset before; null: there is none, or it isn't known", in_table=False
+        ),
+        Column("after_time", "of the record at the new offset; null: there is none, or it isn't known"),
+        Column("result", "`applied`, `would be applied`, or `already`: it was so before"),
     ],
 )
 
 DELETED_OFFSETS = Shape(
     "deleted_offsets",
     "deleted",
-    [_GROUP, Column("topic", ""), Column("partition", ""), Column("deleted_offset", "what was committed")],
+    [
+        _GROUP,
+        Column("topic", ""),
+        Column("partition", ""),
+        Column("deleted_offset", "what was committed"),
+        Column("result", "`deleted`, or `would be deleted`"),
+    ],
 )
 
-DELETED_GROUPS = Shape("deleted_groups", "deleted", [_GROUP])
+DELETED_GROUPS = Shape(
+    "deleted_groups",
+    "deleted",
+    [
+        _GROUP,
+        Column("offsets", "how many committed offsets go with it; null: not known"),
+        Column("result", "`deleted`, or `would be deleted`"),
+    ],
+)

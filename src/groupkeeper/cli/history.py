@@ -8,12 +8,13 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.applying import add_applying, apply_pages, ask_back
+from groupkeeper.cli.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, add_output, print_report, run_report
 from groupkeeper.cli.commands import Command
+from groupkeeper.cli.executing import ask, can_ask, check_confirmed, consequences, show_first
 from groupkeeper.cli.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.plan_shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
-from groupkeeper.cli.plan_writing import counted
+from groupkeeper.cli.render import counted
 from groupkeeper.cli.reports import Page, problem_of
 from groupkeeper.cli.typed import words_of
 from groupkeeper.client.errors import ClientError
@@ -105,18 +106,18 @@ def _add_undo(command: ArgumentParser) -> None:
     )
     command.add_argument(
         "--if-out-of-range",
-        choices=["fail", "clamp", "skip"],
+        choices=["fail", "clamp", "skip", "exact"],
         default="fail",
-        help="where the log doesn't hold the earlier offset any more: refuse (default), go to the log's nearer end, or "
-        "leave the partition as it is",
+        help="where the log doesn't hold the earlier offset (any more): refuse (default), go to the log's nearer end, "
+        "leave the partition as it is, or commit exactly that offset all the same",
     )
-    add_applying(command)
+    add_applying(command, "take the change back")
     add_cluster(command)
 
 
 def _report(options: Namespace) -> Report:
     _opened()
-    return Report(OUTCOMES, _pages)
+    return Report(OUTCOMES, _pages, more={"executed": False})
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
@@ -133,17 +134,34 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         time.time_ns() // 10**6,
         if_out_of_range=Otherwise(options.if_out_of_range),
     )
-    remarks = []
-    head = recorded.head
-    if recorded.result is Result.UNFINISHED:
-        remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
-    remarks.append(f"{head.id} was made by {head.user} at {utc_text(head.time_ms)}: {shlex.join(head.command)}")
-    if is_share:
-        remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
-    yield Page(remarks=remarks)
-    ask_back(options, plan)
+    if options.wait is not None:
+        verdict = await compared(asking, plan)
+    remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups)]
+    check_confirmed(options, len(plan.groups), are_named=can_ask())
+    would_be = foreseen(options, verdict)
+    is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
+    if not is_decided and can_ask():
+        show_first(asking, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
+        ask(len(plan.groups))
+        options.execute = True
+    if is_decided or not can_ask() or options.output == "json":
+        yield Page(remarks=remarks)
     async for page in apply_pages(asking, plan, verdict):
         yield page
+
+
+def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
+    """What is taken back: what it was, by whom, when, on which cluster."""
+    head = recorded.head
+    remarks = _lacking(recorded)
+    if recorded.result is Result.UNFINISHED:
+        remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
+    who, when = f"{head.user} on {head.host}", utc_text(head.time_ms)
+    cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not tell its id"
+    remarks.append(f"to take back: {head.id}, {head.kind} by {who} at {when}, on {cluster}: {shlex.join(head.command)}")
+    if is_share:
+        remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
+    return remarks
 
 
 def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
@@ -199,10 +217,11 @@ examples:
 UNDO = Command(
     _add_undo,
     lambda options: run_report(options, _report),
-    "Take a change back: commit what was committed before, delete what wasn't there. Refused, as any plan, where "
-    "the group has committed since.",
+    "Take a change back: commit what was committed before, delete what wasn't there. It is shown what was done, by "
+    "whom, when and on which cluster, and a terminal is asked; elsewhere nothing is done without --execute. Refused, "
+    "as any plan, where the group has committed since.",
     """\
 examples:
-  groupkeeper undo --dry-run
-  groupkeeper undo 20261121T093416-4f2a""",
+  groupkeeper undo
+  groupkeeper undo 20261121T093416-4f2a --execute""",
 )

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from groupkeeper.cli import values
 from groupkeeper.cli.commands import Command
+from groupkeeper.cli.executing import words_to_apply
 from groupkeeper.cli.files import Unsaved, check_writable, save
 from groupkeeper.cli.pipeline import add_clusters, add_output, add_spark, import_job, run_job
 from groupkeeper.cli.typed import as_typed
@@ -114,7 +115,8 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
             _write(options.save, "".join(document.write(made.plan)))
             where = ["--context", *options.contexts] if options.contexts else []
             where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
-            words = ["groupkeeper", "apply", options.save, *where, *as_typed(options, "--command-config")]
+            where += as_typed(options, "--command-config")
+            words = ["groupkeeper", "apply", options.save, *words_to_apply(made.plan), *where]
             screen.say(f"plan of {counted(len(made.plan.groups), 'group')}; to carry it out: {shlex.join(words)}")
     except OSError as error:
         raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.applying import add_applying, apply_pages, ask_back, check_confirmed
+from groupkeeper.cli.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.commands import Command
+from groupkeeper.cli.executing import add_creating, can_ask, check_confirmed, consequences, show_first
 from groupkeeper.cli.plan_shapes import OUTCOMES
 from groupkeeper.cli.plan_writing import STANDARD_OUTPUT, connection_of
 from groupkeeper.cli.reports import Page
@@ -37,7 +38,8 @@ def plan_of(path: str) -> Plan:
 
 def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument("plan", type=plan_of, metavar="FILE", help="the plan; -: standard input")
-    add_applying(command)
+    add_applying(command, "carry the plan out")
+    add_creating(command, "let the plan make")
     command.add_argument(
         "--show-command",
         action="store_true",
@@ -51,8 +53,12 @@ def _report(options: Namespace) -> Report:
         if options.output != "table":
             raise UsageMistake(f"argument --show-command: not allowed with --output {options.output}")
         return Report(OUTCOMES, _commands, is_plain=True)
-    check_confirmed(options, options.plan)
-    return Report(OUTCOMES, _pages)
+    count = len(options.plan.groups)
+    if options.confirm not in (None, count):
+        raise UsageMistake(f"argument --confirm: {options.confirm} is not the number of groups, which is {count}")
+    if options.execute and options.confirm is None and count > 1 and not can_ask():
+        raise UsageMistake(f"{count} groups would be changed: add --confirm {count}")
+    return Report(OUTCOMES, _pages, more={"executed": False})
 
 
 async def _commands(asking: Asking) -> AsyncIterator[Page]:
@@ -61,18 +67,27 @@ async def _commands(asking: Asking) -> AsyncIterator[Page]:
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    ask_back(asking.options, asking.options.plan)
-    async for page in apply_pages(asking, asking.options.plan):
+    options, plan = asking.options, asking.options.plan
+    verdict = await compared(asking, plan)
+    would_be = foreseen(options, verdict)
+    remarks = consequences(would_be.done)
+    if would_be.done:
+        rows = rows_of(plan, would_be, is_done=False)
+        check_confirmed(options, len(plan.groups), show=lambda: show_first(asking, OUTCOMES, rows, remarks))
+    yield Page(remarks=remarks)
+    async for page in apply_pages(asking, plan, verdict):
         yield page
 
 
 APPLY = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
-    "Carry out a plan. It is refused when offsets, partitions or logs have moved since it was made, or when a group "
-    "has members. What is done is journalled before, and read back after.",
+    "Compare a plan with the cluster, and with --execute carry it out. It is refused when offsets, partitions or logs "
+    "have moved since it was made, or when a group has members. What is done is journalled before, and read back "
+    "after.",
     """\
 examples:
   groupkeeper apply plan.json
-  groupkeeper apply plan.json --wait 5m --confirm 12""",
+  groupkeeper apply plan.json --execute
+  groupkeeper apply plan.json --execute --wait 5m --confirm 12""",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.commands import Command
+from groupkeeper.cli.executing import add_creating
 from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.groups_reset import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plan_shapes import CHANGES
@@ -16,12 +17,12 @@ from groupkeeper.cli.plan_writing import (
     add_policies,
     add_saving,
     add_scope,
-    counted,
     is_plain,
     policies_of,
     shown,
     topics_of,
 )
+from groupkeeper.cli.render import counted
 from groupkeeper.cli.reports import Page
 from groupkeeper.cli.typed import words_of
 from groupkeeper.operations.plans.making import Request, make_reset
@@ -37,6 +38,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_scope(command)
     add_scenario(command)
     add_policies(command)
+    add_creating(command, "plan for")
     add_saving(command)
     add_cluster(command)
 
@@ -66,6 +68,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         without_secrets(words_of(options)),
         time.time_ns() // 10**6,
         "" if options.from_file is None else options.from_file.path,
+        options.create,
     )
     made = await make_reset(asking.admin, request)
     has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
@@ -82,5 +85,5 @@ RESET = Command(
 examples:
   groupkeeper plan reset billing --topic orders --by-duration 1h --save plan.json
   groupkeeper plan reset 'billing-*' --all-topics --to-earliest --save plan.json
-  groupkeeper apply plan.json""",
+  groupkeeper apply plan.json --execute""",
 )

@@ -9,7 +9,7 @@ from groupkeeper.cli.reports import Column, Problem, Row, Shape, problem_of
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.journal import Lost, Pair, Summary
-from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.operations.plans.model import Change, GroupPlan, Trouble
 from groupkeeper.operations.times import utc_text
 
 _PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
@@ -88,15 +88,37 @@ def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
                 "partition": place.partition,
                 "before": _offset(change.before),
                 "after": _offset(change.after),
-                "skipped": change.skipped,
-                "replayed": change.replayed,
-                "before_time": _time(change.before_ms),
-                "after_time": _time(change.after_ms),
+                **_meaning(change),
                 "oldest": change.oldest,
                 "latest": change.latest,
                 "state": group.state,
                 "why": change.why,
             }
+
+
+def reset_row(group: GroupPlan, place: TopicPartition, note: str | None, result: str) -> Row:
+    """A row of NEW_OFFSETS."""
+    change = group.changes[place]
+    return {
+        "group": group.group_id,
+        "topic": place.topic,
+        "partition": place.partition,
+        "current_offset": _offset(change.before),
+        "new_offset": _offset(change.after),
+        "note": note,
+        **_meaning(change),
+        "result": result,
+    }
+
+
+def _meaning(change: Change) -> Row:
+    """How much a change skips and reads again, and the times that it leads from and to."""
+    return {
+        "skipped": change.skipped,
+        "replayed": change.replayed,
+        "before_time": _time(change.before_ms),
+        "after_time": _time(change.after_ms),
+    }
 
 
 def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:

@@ -12,7 +12,8 @@ from groupkeeper.cli.clusters import Asking, Report, UsageMistake, add_cluster, 
 from groupkeeper.cli.commands import Command
 from groupkeeper.cli.groups_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.plan_shapes import CHANGES
-from groupkeeper.cli.plan_writing import add_saving, add_scope, counted, is_plain, shown, topics_of
+from groupkeeper.cli.plan_writing import add_saving, add_scope, is_plain, shown, topics_of
+from groupkeeper.cli.render import counted
 from groupkeeper.cli.reports import Page
 from groupkeeper.cli.typed import words_of
 from groupkeeper.operations.plans.deleting import make_deletion

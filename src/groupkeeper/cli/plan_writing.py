@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli import values
 from groupkeeper.cli.clusters import Asking, UsageMistake, cluster_of
+from groupkeeper.cli.commands import similar
+from groupkeeper.cli.executing import consequences, words_to_apply
 from groupkeeper.cli.files import Unsaved, check_writable, save
-from groupkeeper.cli.groups_arguments import suggested
+from groupkeeper.cli.groups_arguments import names_of, suggested
 from groupkeeper.cli.plan_shapes import change_rows, trouble_problem
-from groupkeeper.cli.reports import Page
+from groupkeeper.cli.render import counted
+from groupkeeper.cli.reports import Page, Problem, problem_of
 from groupkeeper.cli.typed import as_typed, follow_up
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics
-from groupkeeper.operations.plans.model import Plan
+from groupkeeper.operations.plans.model import Kind, Plan
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from groupkeeper.cli.commands import ArgumentParser
@@ -30,8 +34,15 @@ ROWS_PER_PAGE = 1000
 STANDARD_OUTPUT = "-"
 
 
+TOPIC_HELP = "all partitions of a topic, or some; a glob stands for topics with committed offsets; repeat for several"
+
+
 class NotSaved(ClientError):
     """The plan could not be written to its file."""
+
+
+_NAMING = (Kind.RESET, Kind.CLONE)
+"""Plans for which a similar name is offered in place of one that doesn't exist: not those that delete."""
 
 
 def add_scope(command: ArgumentParser) -> None:
@@ -43,7 +54,7 @@ def add_scope(command: ArgumentParser) -> None:
         action="append",
         type=values.topic,
         metavar="TOPIC[:0,1]",
-        help="all partitions of a topic, or some; a glob stands for topics with committed offsets; repeat for several",
+        help=TOPIC_HELP,
     )
 
 
@@ -105,8 +116,9 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
     """A plan as it is shown, and written to the file that was asked for. ``scenario``: where all of it goes."""
     options = asking.options
     rows = list(change_rows(made.plan.groups))
-    problems = [trouble_problem(trouble) for trouble in made.troubles]
-    remarks = [*await _told_of_absent(asking, made), *made.remarks]
+    absent, said = await told_of_absent(asking, made, suggests=made.plan.kind in _NAMING)
+    problems = [*absent, *await with_topics(asking, [trouble_problem(trouble) for trouble in made.troubles])]
+    remarks = [*said, *made.remarks, *consequences(made.plan.groups)]
     plain = ""
     is_refused = any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in made.troubles)
     if options.show_command and not is_refused:
@@ -118,7 +130,7 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
         remarks.append("there is nothing to plan")
     elif options.save is None:
         if not options.show_command:
-            command = follow_up(options, "apply", "FILE")
+            command = follow_up(options, "apply", "FILE", "--execute")
             remarks.append(f"nothing is changed: add --save FILE, and apply the file with '{command}'")
     elif options.save == STANDARD_OUTPUT:
         plain = "".join(document.write(made.plan))
@@ -127,18 +139,42 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
             save(options.save, document.write(made.plan), is_private=True)
         except Unsaved as problem:
             raise NotSaved(str(problem)) from None
-        remarks.append(f"{sized(made.plan)}: apply the plan with '{follow_up(options, 'apply', options.save)}'")
+        command = follow_up(options, "apply", options.save, *words_to_apply(made.plan))
+        remarks.append(f"{sized(made.plan)}: apply the plan with '{command}'")
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
     return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
 
 
-async def _told_of_absent(asking: Asking, made: Made) -> list[str]:
-    """That groups don't exist, with a similar name."""
+async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
+    """Problems of groups that don't exist, with the name of one that does if ``suggests``, and remarks of those that
+    were to be planned for all the same. A group that a pattern stood for has gone meanwhile: that is no problem.
+    """
     planned = {group.group_id for group in made.plan.groups}
-    meant = await suggested(asking, made.absent)
+    typed = names_of(asking.options, "groups").exact if hasattr(asking.options, "groups") else made.absent
+    is_meant = getattr(asking.options, "create", False)
+    unknown = [] if is_meant else [key for key in made.absent if key not in planned and key in typed]
+    meant = await suggested(asking, unknown) if suggests else {}
+    hint = "; --create plans for it all the same" if hasattr(asking.options, "create") else ""
+    problems = [
+        problem_of(GroupIdNotFound(f"there is no group {key}{meant.get(key, '')}{hint}"), group=key) for key in unknown
+    ]
+    return problems, [will_be_made(key) for key in made.absent if key in planned]
+
+
+async def with_topics(asking: Asking, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems, those of topics that don't exist with the name of one that does where that is similar."""
+    unknown = {one.topic for one in problems if one.topic and one.error == UnknownTopicOrPartition.name}
+    if not unknown:
+        return list(problems)
+    try:
+        known = [each.name for each in await asking.admin.list_topics()]
+    except (KafkaError, ClientError):
+        return list(problems)
     return [
-        (will_be_made(key) if key in planned else f"there is no group {key}") + meant.get(key, "")
-        for key in made.absent
+        one._replace(message=one.message.removesuffix(".") + similar(one.topic, known))
+        if one.topic in unknown and one.topic not in known
+        else one
+        for one in problems
     ]
 
 
@@ -147,14 +183,9 @@ def sized(plan: Plan) -> str:
     return f"{counted(len(plan.groups), 'group')}, {counted(plan.size, 'partition')}"
 
 
-def counted(number: int, thing: str) -> str:
-    """``1 group``, ``2 groups``"""
-    return f"{number} {thing}{'s' * (number != 1)}"
-
-
 def topics_of(options: Namespace) -> Topics:
     """Which partitions are meant. Raises UsageMistake."""
-    if options.all_topics:
+    if getattr(options, "all_topics", False):
         return ALL_COMMITTED
     names: list[str] = []
     partitions: list[TopicPartition] = []
@@ -162,7 +193,7 @@ def topics_of(options: Namespace) -> Topics:
     for argument in options.topic or ():
         topic, numbers = parse_topic_argument(argument)
         try:
-            pattern = Names([topic], regex=options.regex)
+            pattern = Names([topic], regex=getattr(options, "regex", False))
         except BadPattern as problem:
             raise UsageMistake(f"argument --topic: {problem}") from None
         if pattern.patterns:
@@ -173,7 +204,7 @@ def topics_of(options: Namespace) -> Topics:
             partitions += (TopicPartition(topic, number) for number in numbers)
     if not accepts:
         return Topics(names, partitions)
-    return Topics(names, partitions, lambda place: any(accept(place) for accept in accepts))
+    return Topics(names, partitions, lambda place: any(accept(place) for accept in accepts), is_whole=True)
 
 
 def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPartition], bool]:

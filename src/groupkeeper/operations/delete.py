@@ -8,22 +8,20 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.errors import NothingToDelete
+from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import (
     Begun,
     Outcome,
     Recorder,
-    cluster_id_of,
-    commit,
     committed_now,
     deletions,
     judged,
     known_cluster_id,
 )
-from groupkeeper.operations.reset import committed_offsets, parse_topic_argument
+from groupkeeper.operations.reset import INACTIVE, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
 
 
 class DeletedOffsets(NamedTuple):
@@ -73,70 +71,23 @@ async def delete_offsets(
     return DeletedOffsets({tp: deleted.failed.get(tp) for tp in wanted}, dict(described.failed))
 
 
-class DeletedCommits(NamedTuple):
-    """The offsets that are deleted, by partition, and why others aren't, by partition or topic."""
+async def look_at_deletion(
+    admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
+) -> Batch[str, int | None]:
+    """How many committed offsets go with each group of consumers, None: not known. Changes nothing.
 
-    done: dict[TopicPartition, int]
-    failed: dict[TopicPartition | str, Failure]
-
-
-async def delete_committed(
-    admin: Admin,
-    group_id: str,
-    arguments: Sequence[str],
-    recorder: Recorder | None = None,
-    *,
-    timeout_ms: int | None = None,
-) -> DeletedCommits:
-    """Delete offsets that are committed.
-
-    A topic or partition without a committed offset fails with NothingToDelete, and isn't sent to the broker.
-    Raises BadTopicArgument before anything else, GroupIdNotFound, and what the coordinator refuses of the whole group.
+    Others fail: GroupIdNotFound, also for groups of other types, NonEmptyGroup with the names of the members.
     """
-    parsed = [parse_topic_argument(argument) for argument in arguments]
-    committed = await committed_offsets(admin, group_id, timeout_ms=timeout_ms)
-    if not committed:
-        # A group that doesn't exist has no offsets either, and that answer alone would hide it.
-        description = (await admin.describe_consumer_groups([group_id], timeout_ms=timeout_ms)).result(group_id)
-        if description.group_state is GroupState.DEAD:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
-    wanted: dict[TopicPartition, int] = {}
-    deleted = DeletedCommits({}, {})
-    for topic, numbers in parsed:
-        if numbers is None:
-            found = {partition: offset for partition, offset in committed.items() if partition.topic == topic}
-            wanted |= {partition: offset.offset for partition, offset in found.items()}
-            if not found:
-                deleted.failed[topic] = _nothing_to_delete(topic)
-        for number in numbers or ():
-            partition = TopicPartition(topic, number)
-            if partition in committed:
-                wanted[partition] = committed[partition].offset
-            else:
-                deleted.failed[partition] = _nothing_to_delete(partition)
-    if wanted:
-        unwanted = {partition: committed[partition] for partition in wanted}
-        cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
-        plan = deletions({group_id: unwanted}, cluster_id, Kind.DELETE)
-        batch = (await commit(admin, plan, recorder, timeout_ms=timeout_ms)).result(group_id)
-        deleted.failed.update(batch.failed.items())
-        deleted.done.update({partition: wanted[partition] for partition in batch.done})
-    return deleted
-
-
-def _nothing_to_delete(place: TopicPartition | str) -> NothingToDelete:
-    return NothingToDelete(f"the group has no committed offset for {place}")
-
-
-async def delete_groups(
-    admin: Admin, group_ids: Sequence[str], recorder: Recorder | None = None, *, timeout_ms: int | None = None
-) -> Batch[str, None]:
-    """Delete groups of consumers. Others, which DeleteGroups would delete too, fail as they cannot be described."""
     described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
-    deleted: Batch[str, None] = Batch()
-    if described.done:
-        deleted = await delete_any_groups(admin, list(described.done), recorder, timeout_ms=timeout_ms)
-    return Batch(dict(deleted.done), described.failed | deleted.failed)
+    failed = dict(described.failed)
+    for group_id, group in described.done.items():
+        if group.group_state is GroupState.DEAD:  # brokers before 4.0 describe what doesn't exist
+            failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
+        elif group.group_state not in INACTIVE:
+            failed[group_id] = NonEmptyGroup(str(GroupIsActive(group_id, group.group_state, group.members)))
+    wanted = [group_id for group_id in described.done if group_id not in failed]
+    committed = await committed_now(admin, dict.fromkeys(wanted), timeout_ms=timeout_ms) if wanted else {}
+    return Batch({key: len(committed[key]) if key in committed else None for key in wanted}, failed)
 
 
 async def delete_any_groups(

@@ -66,9 +66,9 @@ async def make_clone(
     groups = await look_at_groups(theirs, [source.group_id], timeout_ms=timeout_ms)
     targets = await look_at_groups(admin, [target], timeout_ms=timeout_ms)
     in_the_way = {**targets.failed, **groups.failed}
-    if groups.absent:
+    if groups.absent and not is_here:
         in_the_way[source.group_id] = GroupIdNotFound(f"Group {source.group_id} not found.")
-    if in_the_way:
+    if in_the_way or groups.absent:
         troubles = [Trouble(group_id, None, why) for group_id, why in in_the_way.items()]
         return Made(Plan(cluster_id, (), Kind.CLONE), tuple(troubles), (), groups.absent if is_here else ())
     committed = groups.committed[source.group_id]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Failure, GroupState, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive, StalePlan, WrongCluster
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble, is_same
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, read_topics
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+HOW_TO_CREATE = "--create makes it"
 
 
 class Verdict(NamedTuple):
@@ -20,13 +23,15 @@ class Verdict(NamedTuple):
     troubles: tuple[Trouble, ...]
 
 
-async def check(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> Verdict:
-    """What of the plan can be applied now. Raises WrongCluster."""
+async def check(
+    admin: Admin, plan: Plan, *, creates: bool = True, takes_any: bool = False, timeout_ms: int | None = None
+) -> Verdict:
+    """What of the plan can be applied now. ``creates``, ``takes_any``: as in ``judge``. Raises WrongCluster."""
     await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
     groups = await look_at_groups(admin, [group.group_id for group in plan.groups], timeout_ms=timeout_ms)
     partitions = dict.fromkeys(tp for group in plan.groups for tp in group.changes)
     logs = await look_at_logs(admin, partitions, timeout_ms=timeout_ms)
-    return judge(plan, groups, logs)
+    return judge(plan, groups, logs, creates=creates, takes_any=takes_any)
 
 
 async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> None:
@@ -36,14 +41,20 @@ async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | No
         raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, and this one is {cluster_id}")
 
 
-def judge(plan: Plan, groups: Groups, logs: Logs) -> Verdict:
-    """The same, from what is known already. Pure."""
+def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> Verdict:
+    """The same, from what is known already. Pure.
+
+    ``creates``: whether groups may be made that don't exist. ``takes_any``: whether offsets may be committed that the
+    log doesn't hold.
+    """
     stale_topics = _stale_topics(plan, logs)
     ready: list[GroupPlan] = []
     already: list[tuple[str, TopicPartition]] = []
     troubles: list[Trouble] = []
     for group in plan.groups:
-        found = _judge_group(plan, group, groups, logs, stale_topics)
+        found = _judge_group(plan, group, groups, None if takes_any else logs, stale_topics)
+        if not found and not creates and group.offsets and groups.state(group.group_id) is GroupState.DEAD:
+            found = [Trouble(group.group_id, None, GroupIdNotFound(f"there is no such group: {HOW_TO_CREATE}"))]
         troubles += found
         if found:
             continue
@@ -60,8 +71,9 @@ def judge(plan: Plan, groups: Groups, logs: Logs) -> Verdict:
 
 
 def _judge_group(
-    plan: Plan, group: GroupPlan, groups: Groups, logs: Logs, stale_topics: dict[str, str]
+    plan: Plan, group: GroupPlan, groups: Groups, logs: Logs | None, stale_topics: dict[str, str]
 ) -> list[Trouble]:
+    """What keeps a group's part from being applied. ``logs`` None: whatever they hold."""
     group_id = group.group_id
     if group_id in groups.failed:
         return [Trouble(group_id, None, groups.failed[group_id])]
@@ -86,7 +98,7 @@ def _judge_group(
             then = "when the plan was made" if plan.undoes is None else f"after the change {plan.undoes}"
             text = f"it was {_said(change.before)} {then}, and is {_said(now)} now"
             troubles.append(Trouble(group_id, place, StalePlan(text)))
-        elif (trouble := _unfit(place, change, logs)) is not None:
+        elif logs is not None and (trouble := _unfit(place, change, logs)) is not None:
             troubles.append(Trouble(group_id, place, trouble))
     return troubles
 

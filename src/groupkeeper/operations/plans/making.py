@@ -49,6 +49,7 @@ class Otherwise(StrEnum):
     CLAMP = "clamp"
     SKIP = "skip"
     FAIL = "fail"
+    EXACT = "exact"
 
 
 class Policies(NamedTuple):
@@ -62,11 +63,13 @@ class Topics(NamedTuple):
     """Which partitions of a group: ``names`` are whole topics, ``partitions`` single ones, whether committed or not.
 
     ``matches``: of the partitions that the group has committed offsets of, those that it accepts; None: none of them.
+    ``is_whole``: and in a reset of the others of their topics, which begin to be consumed then.
     """
 
     names: Sequence[str] = ()
     partitions: Sequence[TopicPartition] = ()
     matches: Callable[[TopicPartition], bool] | None = None
+    is_whole: bool = False
 
 
 ALL_COMMITTED = Topics(matches=lambda place: True)
@@ -84,7 +87,7 @@ class Made(NamedTuple):
 class Request(NamedTuple):
     """What is asked for. ``from_file``: the scenario of each group is its part of a file, which names partitions.
 
-    ``has_times``: whether the times of the records are looked up, too.
+    ``creates``: whether groups that don't exist are planned for; else they are only in ``absent`` of the outcome.
     """
 
     group_ids: Sequence[str]
@@ -95,7 +98,7 @@ class Request(NamedTuple):
     command: tuple[str, ...] = ()
     made_ms: int = 0
     file_name: str = ""
-    has_times: bool = True
+    creates: bool = True
 
 
 async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None = None) -> Made:
@@ -111,7 +114,8 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
         names |= dict.fromkeys(tp.topic for offsets in request.from_file.values() for tp in offsets)
     described = await describe_topics(admin, names, timeout_ms=timeout_ms)
     selection = _Selection(request, groups, Logs(described, {}, {}, {}))
-    by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in groups.failed}
+    left_out = {*groups.failed, *(() if request.creates else groups.absent)}
+    by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in left_out}
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
     logs = await look_at_ends(admin, partitions, described, timeout_ms=timeout_ms)
     found: Mapping[TopicPartition, ListedOffset] = {}
@@ -126,7 +130,7 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     topics = _topic_facts(request, logs, plans)
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     plan = Plan(cluster_id, tuple(plans), Kind.RESET, request.made_ms, request.command, topics)
-    timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms) if request.has_times else (plan, [])
+    timed, remarks = await with_times(admin, plan, timeout_ms=timeout_ms)
     hidden = [HIDDEN] if maker.empty and await hides_topics(admin, timeout_ms=timeout_ms) else []
     what = "no committed offsets that " + "may be seen and " * len(hidden) + "were asked for"
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
@@ -189,7 +193,11 @@ class _Selection:
         wanted = dict.fromkeys((*self._whole, *self._request.topics.partitions))
         matches = self._request.topics.matches
         if matches is not None:
-            wanted |= dict.fromkeys(tp for tp in committed if matches(tp))
+            known = dict.fromkeys(committed)
+            if self._request.topics.is_whole:
+                topics = dict.fromkeys(tp.topic for tp in committed)
+                known |= dict.fromkeys(tp for topic in topics for tp in self._logs.existing(topic))
+            wanted |= dict.fromkeys(tp for tp in known if matches(tp))
         return sorted(wanted)
 
 
@@ -221,8 +229,7 @@ class _Maker:
             assert self._request.scenario is not None
             scenario = self._request.scenario
         usable = self._usable(group_id, partitions, scenario, committed)
-        is_there = group_id in self._groups.described
-        if is_there and not partitions and self._request.from_file is None and not self._request.topics.names:
+        if not partitions and self._request.from_file is None and not self._request.topics.names:
             self.empty.append(group_id)
         facts = Facts(self._logs.oldest, self._logs.latest, self._found, committed)
         made = plan_offsets(group_id, usable, scenario, facts)

@@ -24,7 +24,7 @@ async def make_undo(
 
     Its ``before`` is what the change committed, so that it is stale where somebody has committed since. Places that
     the brokers refused to change are left out. ``if_out_of_range``: what of offsets that the log doesn't hold any more,
-    FAIL to leave them to the guard. Raises WrongCluster.
+    FAIL to leave them to the guard, EXACT to commit them all the same. Raises WrongCluster.
     """
     refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
     group_ids = list(recorded.groups)
@@ -48,11 +48,11 @@ async def make_undo(
             plans.append(GroupPlan(group_id, changes, (), str(groups.state(group_id))))
     plan = Plan(recorded.head.cluster_id, tuple(plans), Kind.UNDO, made_ms, command, {}, recorded.head.id)
     await refuse_other_cluster(admin, plan, timeout_ms=timeout_ms)
-    return plan, judge(plan, groups, logs)
+    return plan, judge(plan, groups, logs, takes_any=if_out_of_range is Otherwise.EXACT)
 
 
 def _fitted(change: Change, policy: Otherwise) -> Change | None:
     """The change, to an offset that the log holds if it is to be so; None: it is left out."""
-    if policy is Otherwise.FAIL or change.clamped == change:
+    if policy in (Otherwise.FAIL, Otherwise.EXACT) or change.clamped == change:
         return change
     return change.clamped if policy is Otherwise.CLAMP else None

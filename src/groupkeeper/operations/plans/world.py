@@ -76,8 +76,8 @@ class Groups(NamedTuple):
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The groups that don't exist."""
-        return tuple(key for key in self.committed if key not in self.described and key not in self.failed)
+        """The groups that don't exist; brokers before 4.0 describe such as Dead."""
+        return tuple(key for key in self.committed if self.state(key) is GroupState.DEAD and key not in self.failed)
 
     def remarks(self, group_ids: Iterable[str]) -> list[str]:
         """What is to be said before offsets of these groups are committed."""
@@ -125,7 +125,7 @@ class Logs(NamedTuple):
 
 def will_be_made(group_id: str) -> str:
     """What is to be said of a group that doesn't exist and gets offsets."""
-    return f"there is no group {group_id}: applying the plan makes it"
+    return f"there is no group {group_id}: it is made when the plan is applied with --create"
 
 
 def read_topics(group: Group | None) -> frozenset[str] | None:
