@@ -109,8 +109,7 @@ def test_options_that_are_given_are_not_offered_again(home: dict[str, str]) -> N
 def test_ids_of_changes(home: dict[str, str], tmp_path: Path) -> None:
     environment = {**home, "GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
     assert candidates(environment, "undo", "") == []
-    for offset in ("1", "2"):
-        words = ["groups", "reset", "billing", "--topic", "orders", "--to-offset", offset, "--execute"]
+    for words in (["groups", "delete-offsets", "billing", "--topic", "orders", "--execute"], ["undo", "--execute"]):
         subprocess.run(["groupkeeper", *words], env=environment, check=True, timeout=30, capture_output=True)
     history = ["groupkeeper", "history", "--output", "json"]
     done = subprocess.run(history, env=environment, check=True, timeout=30, capture_output=True)
