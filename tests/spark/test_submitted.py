@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pyspark
+import pytest
 
 from groupkeeper.pipeline.java import find_java
 
@@ -23,6 +24,7 @@ spark.stop()
 """
 
 
+@pytest.mark.timeout(600)
 def test_its_master_and_settings_stay(tmp_path: Path) -> None:
     program, warehouse, home = tmp_path / "program.py", tmp_path / "warehouse", str(Path(pyspark.__file__).parent)
     program.write_text(PROGRAM)
@@ -35,6 +37,9 @@ def test_its_master_and_settings_stay(tmp_path: Path) -> None:
     ran = subprocess.run([*words, str(program)], env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     (line,) = [each for each in ran.stdout.splitlines() if each.startswith("FOUND ")]
-    del given["spark.ui.enabled"]
-    kept = {"spark.sql.session.timeZone": "UTC", "master": "local[1]", "SPARK_HOME": home}
-    assert json.loads(line.removeprefix("FOUND ")) == {**given, **kept}
+    found = json.loads(line.removeprefix("FOUND "))
+    java_options = found.pop("spark.driver.extraJavaOptions")
+    assert "-Dmine=1" in java_options
+    assert "log4j2.configurationFile" not in java_options
+    kept = {name: given[name] for name in ("spark.sql.warehouse.dir", "spark.local.dir")}
+    assert found == {**kept, "spark.sql.session.timeZone": "UTC", "master": "local[1]", "SPARK_HOME": home}
