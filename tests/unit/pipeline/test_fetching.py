@@ -31,7 +31,7 @@ RECORDS = 100
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
+def broker() -> Iterator[BackgroundBroker]:
     """A broker with the topic `t`: partition 0 has all its records, 1 has lost the first 40."""
     with BackgroundBroker() as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -42,7 +42,12 @@ def servers() -> Iterator[str]:
         assert producer.flush(PATIENCE_S) == 0
         (removed,) = admin.delete_records([TopicPartition("t", 1, 40)]).values()
         removed.result(PATIENCE_S)
-        yield broker.bootstrap_servers
+        yield broker
+
+
+@pytest.fixture
+def servers(broker: BackgroundBroker) -> str:
+    return broker.bootstrap_servers
 
 
 def options_of(servers: str, **more: str) -> Options:
@@ -70,6 +75,18 @@ def test_every_offset_of_the_ranges_arrives_once(servers: str, bytes_of_partitio
     options = options_of(servers, **{"kafka.max.partition.fetch.bytes": bytes_of_partition})
     found = offsets([piece(0, 3, 25), piece(1, 40, 100), piece(0, 25, 77)], options)
     assert found == {0: list(range(3, 77)), 1: list(range(40, 100))}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_unkind_broker_is_read_whole(broker: BackgroundBroker, seed: int) -> None:
+    options = options_of(broker.bootstrap_servers, **{"kafka.max.partition.fetch.bytes": "500"})
+    unkindness = broker.faults.unkind(seed)
+    try:
+        found = offsets([piece(0, 3, 77), piece(1, 40, 100)], options)
+    finally:
+        broker.faults.clear()
+    assert found == {0: list(range(3, 77)), 1: list(range(40, 100))}
+    assert unkindness.hits
 
 
 def test_a_range_is_given_up_once_it_is_done(servers: str) -> None:
