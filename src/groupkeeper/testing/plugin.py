@@ -25,7 +25,7 @@ def groupkeeper_settings() -> Mapping[str, str]:
 
 @pytest.fixture
 def groupkeeper_broker(groupkeeper_settings: Mapping[str, str]) -> Iterator[BackgroundBroker]:
-    """A broker of this test alone: empty at its begin, gone at its end; see `bootstrap_servers`."""
+    """A broker of this test alone: starts empty, removed afterwards; see `bootstrap_servers`."""
     from groupkeeper.testing.background import BackgroundBroker
 
     with BackgroundBroker(properties=groupkeeper_settings) as broker:
