@@ -91,7 +91,7 @@ def test_colours_at_a_terminal(
     shown = terminal.read()
     assert terminal.end() == 1
     assert "beyond_log_end" in shown
-    assert "Group nope not found." in shown
+    assert "Group nope not found (GROUP_ID_NOT_FOUND)" in shown
     assert ("\x1b[33mbeyond_log_end" in shown, "\x1b[31merror:" in shown) == (has_colour, has_colour)
     assert ("\x1b" in shown) == has_colour
 

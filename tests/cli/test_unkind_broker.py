@@ -88,9 +88,9 @@ def test_a_plan_is_applied_and_undone(broker: BackgroundBroker, tmp_path: Path, 
     before = committed(broker.bootstrap_servers)
     broker.faults.unkind(seed)
     assert main(["plan", "reset", "billing", "--topic", "orders", "--to-earliest", "--save", path, *where]) == 0
-    assert main(["apply", path, *where]) == 0
+    assert main(["apply", path, "--execute", *where]) == 0
     assert committed(broker.bootstrap_servers) != before
-    assert main(["undo", *where]) == 0
+    assert main(["undo", "--execute", *where]) == 0
     assert committed(broker.bootstrap_servers) == before
 
 
