@@ -73,7 +73,7 @@ class Desk:
     def __init__(self, servers: Mapping[str, str], folder: Path) -> None:
         self.servers = servers
         self.folder = folder
-        self._environment = {
+        self.environment = {
             **os.environ,
             "GROUPKEEPER_JOURNAL": str(folder / "journal.jsonl"),
             "XDG_CONFIG_HOME": str(folder),
@@ -85,7 +85,7 @@ class Desk:
         line = [str(BIN / command), *words]
         asked = now()
         ended = subprocess.run(
-            line, capture_output=True, text=True, timeout=TIMEOUT_S, env=self._environment,
+            line, capture_output=True, text=True, timeout=TIMEOUT_S, env=self.environment,
             input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
         )  # fmt: skip
         return Answer(cluster, asked, now(), ended.stdout, ended.returncode, ended.stderr, {"line": line[1:]})

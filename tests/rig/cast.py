@@ -16,6 +16,7 @@ from tests.rig.story import (
     Onlooker,
     Phoenix,
     Producer,
+    Sharer,
     Story,
     Topic,
 )
@@ -128,6 +129,10 @@ def _readers(cast: Casting, topics: list[str]) -> None:
     if release_of(cast.cluster) >= (4, 0):
         cast.consumers(2, rng.sample(topics, 3), protocol="consumer", commits=0.8)
         cast.consumers(1, rng.sample(topics, 2), protocol="consumer", flap_s=15.0)
+    if release_of(cast.cluster) >= (4, 2):
+        for _ in range(2):
+            name, group = cast.name("sharer"), f"{cast.prefix}-sharers"
+            cast.actors.append(Sharer(name, cast.cluster, group, (topics[0], topics[3])))
 
 
 def _mirror(cast: Casting, other: Casting) -> None:

@@ -93,6 +93,19 @@ class Committed(NamedTuple):
     ended: int
 
 
+class Acknowledged(NamedTuple):
+    """A share group is done with these records; not ``is_sure``: that may be or not."""
+
+    cluster: str
+    group: str
+    topic: str
+    partition: int
+    offsets: list[int]
+    is_sure: bool
+    began: int
+    ended: int
+
+
 class Consumed(NamedTuple):
     """A consumer was given records ``first`` to ``last`` of a partition."""
 
@@ -147,12 +160,14 @@ class Trouble(NamedTuple):
 
 
 Fact: TypeAlias = (
-    Made | Removed | Produced | TransactionEnded | Cut | Committed | Consumed | Joining | Assigned | Left | Trouble
-)
+    Made | Removed | Produced | TransactionEnded | Cut | Committed | Acknowledged | Consumed
+    | Joining | Assigned | Left | Trouble
+)  # fmt: skip
 KINDS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Consumed, Joining, Assigned, Left, Trouble)
-}
+    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Acknowledged, Consumed,
+                 Joining, Assigned, Left, Trouble)
+}  # fmt: skip
 
 
 def now() -> int:

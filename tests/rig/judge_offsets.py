@@ -29,7 +29,8 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
         if truth.is_changing(answer.cluster, row["topic"], answer.asked):
             verdict.leave(f"{NAME}: the topic was being changed")
             continue
-        for text in _row(truth, answer, row):
+        is_shared = any(key[:2] == (answer.cluster, row["group"]) for key in truth.shared)
+        for text in (_share_row if is_shared else _row)(truth, answer, row):
             verdict.differences.append(Difference(NAME, answer.cluster, text, row["topic"], row["group"]))
         verdict.comparisons += 6
     for problem in answer.content["problems"]:
@@ -71,6 +72,21 @@ def _row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[str]:
         if target not in stable:
             yield f"{where} last_stable_offset {target}, truth {stable}"
     yield from _conclusions(where, row, target)
+
+
+def _share_row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[str]:
+    where = f"{row['topic']}-{row['partition']}"
+    key = (answer.cluster, row["group"], row["topic"], row["partition"])
+    start, lag = truth.share(key, answer.asked, answer.answered)
+    end = truth.logs[answer.cluster, row["topic"], row["partition"]].end(answer.asked, answer.answered)
+    if row["log_end_offset"] not in end:
+        yield f"{where} log_end_offset {row['log_end_offset']}, truth {end}"
+    if row["current_offset"] is None and start.low == 0:
+        return
+    if row["current_offset"] not in start:
+        yield f"{where} share group's start offset {row['current_offset']}, truth {start}"
+    if row["lag"] not in lag:
+        yield f"{where} share group's lag {row['lag']}, truth {lag}"
 
 
 def _conclusions(where: str, row: dict[str, Any], target: int) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.rig import (
     judge_clone,
@@ -23,10 +25,12 @@ from tests.rig import (
     judge_pipeline,
     judge_plans,
     judge_times,
+    judge_watch,
 )
 from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
 from tests.rig.facts import Notebook, Tail, now
+from tests.rig.judge_watch import Watching
 from tests.rig.story import Consumer, Story
 from tests.rig.truth import Truth
 from tests.rig.upheaval import LOOK_S
@@ -130,6 +134,9 @@ class Run:
             self.notebook.write(*make_topics(self.story, servers))
             self.notebook.flush()
             self._start_workers(stack)
+            watching = [Watching(one, server, self.folder, self.desk.environment) for one, server in servers.items()]
+            for one in watching:
+                stack.callback(one.kill)
             began = time.monotonic()
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:
@@ -138,6 +145,7 @@ class Run:
             self.report.traffic_s = time.monotonic() - began
             if self.has_pipeline and not self.has_failed:
                 self._ask_pipeline()
+            self._judge_watching(watching)
             for worker in self.workers:
                 worker.tell("stop")
             for worker in self.workers:
@@ -151,11 +159,16 @@ class Run:
 
     def _start_clusters(self, stack: ExitStack) -> dict[str, str]:
         brokers = {cluster: new_cluster(cluster) for cluster in self.story.clusters}
-        for broker in brokers.values():
-            stack.callback(broker.stop)
+        for cluster, broker in brokers.items():
+            stack.callback(self._stop_cluster, cluster, broker)
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda broker: broker.start(), brokers.values()))
         return {cluster: broker.bootstrap_servers for cluster, broker in brokers.items()}
+
+    def _stop_cluster(self, cluster: str, broker: Any) -> None:
+        if broker.log.exists():
+            shutil.copy(broker.log, self.folder / f"{cluster}.log")
+        broker.stop()
 
     def _start_workers(self, stack: ExitStack) -> None:
         """One for each cluster, and one for each who is to be killed."""
@@ -232,6 +245,19 @@ class Run:
         past = judge_pipeline.look(self.desk, answer, ["offsets_as_of"])
         self._take(judge_pipeline.NAME, judge_pipeline.judge_as_of(self.truth, past, at))
         self.say(self.report.text(self.truth).splitlines()[0])
+        self._resume()
+
+    def _judge_watching(self, watching: list[Watching]) -> None:
+        answers = [one.end() for one in watching]
+        self._pause()
+        for answer in answers:
+            verdict = judge_watch.judge(self.truth, answer)
+            worse = judge_watch.spoilt(self.truth, answer)
+            if worse is not None and not verdict.differences:
+                verdict.seeded += 1
+                if not judge_watch.judge(self.truth, worse).differences:
+                    verdict.missed.append(f"{judge_watch.NAME}: a member who was not seen")
+            self._take(judge_watch.NAME, verdict)
         self._resume()
 
     def _judge_tables(self, answer: Answer, judge: Callable[[Answer], Verdict]) -> None:

@@ -129,9 +129,20 @@ class Phoenix:
     every_s: float = 10.0
 
 
-Actor = Producer | Consumer | Committer | Cutter | Onlooker | Grower | Phoenix
+@dataclass(frozen=True)
+class Sharer:
+    """A member of a share group; ``releases``: the share of records that it gives back at first."""
+
+    name: str
+    cluster: str
+    group: str
+    topics: tuple[str, ...]
+    releases: float = 0.1
+
+
+Actor = Producer | Consumer | Committer | Cutter | Onlooker | Grower | Phoenix | Sharer
 KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Producer, Consumer, Committer, Cutter, Onlooker, Grower, Phoenix)
+    kind.__name__: kind for kind in (Producer, Consumer, Committer, Cutter, Onlooker, Grower, Phoenix, Sharer)
 }
 
 
@@ -178,7 +189,7 @@ class Story:
 
 
 def topics_of(actor: Actor) -> Sequence[str]:
-    return actor.topics if isinstance(actor, Consumer | Committer) else (actor.topic,)
+    return actor.topics if isinstance(actor, Consumer | Committer | Sharer) else (actor.topic,)
 
 
 def _actor(fields: dict[str, object]) -> Actor:

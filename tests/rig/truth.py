@@ -10,11 +10,13 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import NamedTuple
 
 from tests.rig.facts import (
     DONE,
     FAILED,
+    Acknowledged,
     Assigned,
     Committed,
     Consumed,
@@ -119,6 +121,7 @@ class Truth:
     joining: dict[tuple[str, str], list[Joining]] = field(default_factory=lambda: defaultdict(list))
     commits: dict[Key, list[Committed]] = field(default_factory=lambda: defaultdict(list))
     by_group: dict[tuple[str, str], set[Key]] = field(default_factory=lambda: defaultdict(set))
+    shared: dict[Key, list[Acknowledged]] = field(default_factory=lambda: defaultdict(list))
     transactions: dict[tuple[str, str], TransactionEnded] = field(default_factory=dict)
     assigned: dict[tuple[str, str], list[Assigned]] = field(default_factory=lambda: defaultdict(list))
     left: dict[tuple[str, str], list[Left]] = field(default_factory=lambda: defaultdict(list))
@@ -167,12 +170,14 @@ class Truth:
             case Cut():
                 self.logs[fact.cluster, fact.topic, fact.partition].cuts.append(fact)
 
-    def _add_to_group(self, fact: Committed | Consumed | Joining | Assigned | Left | Trouble) -> None:
+    def _add_to_group(self, fact: Committed | Acknowledged | Consumed | Joining | Assigned | Left | Trouble) -> None:
         match fact:
             case Committed() if fact.outcome != FAILED:
                 key = (fact.cluster, fact.group, fact.topic, fact.partition)
                 insort(self.commits[key], fact, key=lambda one: one.began)
                 self.by_group[fact.cluster, fact.group].add(key)
+            case Acknowledged():
+                self.shared[fact.cluster, fact.group, fact.topic, fact.partition].append(fact)
             case Joining():
                 self.joining[fact.cluster, fact.group].append(fact)
             case Assigned():
@@ -208,6 +213,14 @@ class Truth:
             if records[0].ended <= asked and (ended is None or ended.began >= answered):
                 high = min(high, first)
         return Between(low, high)
+
+    def share(self, key: Key, asked: int, answered: int) -> tuple[Between, Between]:
+        """Of a share group that began at 0: where it starts, and how many records are not done."""
+        sure = {at for one in self.shared.get(key, ()) if one.is_sure and one.ended <= asked for at in one.offsets}
+        perhaps = {at for one in self.shared.get(key, ()) if one.began < answered for at in one.offsets}
+        end = self.logs[key[0], key[2], key[3]].end(asked, answered)
+        low, high = (next(at for at in count() if at not in done) for done in (sure, perhaps))
+        return Between(low, high), Between(end.low - len(perhaps), end.high - len(sure))
 
     def is_compacted(self, record: Produced) -> bool:
         """Whether it may be gone, as its topic is compacted."""

@@ -17,7 +17,8 @@ from tests.rig.consuming import ConsumerThread
 from tests.rig.facts import Notebook
 from tests.rig.others import AiokafkaThread, KafkaPythonThread
 from tests.rig.producing import ProducerThread
-from tests.rig.story import Actor, Committer, Consumer, Cutter, Grower, Onlooker, Phoenix, Producer, Story
+from tests.rig.sharing import SharerThread
+from tests.rig.story import Actor, Committer, Consumer, Cutter, Grower, Onlooker, Phoenix, Producer, Sharer, Story
 from tests.rig.upheaval import GrowerThread, OnlookerThread, PhoenixThread
 
 LIBRARIES = {"confluent": ConsumerThread, "kafka-python": KafkaPythonThread, "aiokafka": AiokafkaThread}
@@ -38,6 +39,8 @@ def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, s
             return OnlookerThread(actor, gate, notebook, servers, rng)
         case Grower():
             return GrowerThread(actor, gate, notebook, servers, rng)
+        case Sharer():
+            return SharerThread(actor, gate, notebook, servers, rng)
         case Phoenix():
             return PhoenixThread(actor, gate, notebook, servers, rng)
 

@@ -1,0 +1,70 @@
+"""Members of share groups that acknowledge what they are given, some of it not yet."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import AcknowledgeType, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from tests.rig.actors import CLIENT, Performer
+from tests.rig.facts import Acknowledged, now
+from tests.rig.story import Sharer
+
+
+class SharerThread(Performer):
+    actor: Sharer
+
+    def begin(self) -> None:
+        actor = self.actor
+        servers: dict[str, Any] = {"bootstrap.servers": self.servers[actor.cluster], "log_level": 0}
+        admin = AdminClient({**servers, **CLIENT})
+        setting = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.GROUP, actor.group, incremental_configs=[setting])
+        for altered in admin.incremental_alter_configs([resource]).values():
+            altered.result(60)
+        self._client = confluent_kafka.ShareConsumer(
+            {**servers, "group.id": actor.group, "client.id": actor.name, "share.acknowledgement.mode": "explicit",
+             "max.poll.records": 100}
+        )  # fmt: skip
+        self._client.subscribe(list(actor.topics))
+
+    def step(self) -> None:
+        """Releases some: they come again. What is under way counts as done or not until the answer is there."""
+        accepted: list[Any] = []
+        for message in self._client.poll(0.3):
+            if message.error() is not None:
+                continue
+            is_done = self.rng.random() >= self.actor.releases
+            self._client.acknowledge(message, AcknowledgeType.ACCEPT if is_done else AcknowledgeType.RELEASE)
+            if is_done:
+                accepted.append(message)
+        if not accepted:
+            with contextlib.suppress(KafkaException):
+                self._client.commit_sync(30)
+            return
+        began = now()
+        try:
+            results = self._client.commit_sync(30)
+            sure = {(one.topic, one.partition) for one, error in results.items() if error is None}
+        except KafkaException:
+            sure = set()
+        ended = now()
+        actor = self.actor
+        offsets: dict[tuple[str, int], list[int]] = {}
+        for message in accepted:
+            offsets.setdefault((message.topic(), message.partition()), []).append(message.offset())
+        self.notebook.write(*(
+            Acknowledged(actor.cluster, actor.group, *place, sorted(some), place in sure, began, ended)
+            for place, some in offsets.items()
+        ))  # fmt: skip
+
+    def finish(self) -> None:
+        self._client.close()
