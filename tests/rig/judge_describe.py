@@ -49,9 +49,15 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
     return verdict
 
 
-def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     lines = answer.content.splitlines()
-    rows = [index for index, line in enumerate(lines) if len(line.split()) == 9 and line.split()[5].isdecimal()]
+
+    def is_judged(words: list[str]) -> bool:
+        return not truth.is_changing(answer.cluster, words[1], answer.asked)
+
+    split = [line.split() for line in lines]
+    rows = [index for index, words in enumerate(split)
+            if len(words) == 9 and words[5].isdecimal() and is_judged(words)]  # fmt: skip
     if not rows:
         return None
     index = rng.choice(rows)

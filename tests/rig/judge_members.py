@@ -57,7 +57,7 @@ def _group(truth: Truth, answer: Answer, group: str, state: str, count: int) -> 
             yield f"member {actor} has {found.get(actor)}, truth {wanted.get(actor)}"
 
 
-def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     content = copy.deepcopy(answer.content)
     empty = [row for row in content["groups"] if row["state"] == "Empty"]
     if not empty:

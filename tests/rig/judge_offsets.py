@@ -83,8 +83,9 @@ def _share_row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[st
         yield f"{where} log_end_offset {row['log_end_offset']}, truth {end}"
     if row["current_offset"] is None and start.low == 0:
         return
-    if row["current_offset"] not in start:
-        yield f"{where} share group's start offset {row['current_offset']}, truth {start}"
+    # Kafka stores the start offset with the next change after the one that moves it; `done_ahead` tells by how much.
+    if row["current_offset"] > start.high or row["current_offset"] + row["done_ahead"] < start.low:
+        yield f"{where} share group's start offset {row['current_offset']}, {row['done_ahead']} done, truth {start}"
     if row["lag"] not in lag:
         yield f"{where} share group's lag {row['lag']}, truth {lag}"
 
@@ -106,10 +107,15 @@ def _brief(commit: tuple[int, str] | None) -> str:
     return "nothing" if commit is None else f"{commit[0]} {commit[1][:30]!r}"
 
 
-def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     """The answer with one thing wrong."""
     content = copy.deepcopy(answer.content)
-    rows = [row for row in content["offsets"] if row["current_offset"] is not None and row["lag"] is not None]
+    rows = [
+        row
+        for row in content["offsets"]
+        if row["current_offset"] is not None and row["lag"] is not None and row["done_ahead"] is None
+        and not truth.is_changing(answer.cluster, row["topic"], answer.asked)
+    ]  # fmt: skip
     if not rows:
         return None
     row = rng.choice(rows)

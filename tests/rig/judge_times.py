@@ -123,11 +123,13 @@ def offsets_from(truth: Truth, log: Log, answer: Answer, timestamp: int) -> set[
     return found | {(NO_RECORD, NO_RECORD)}
 
 
-def spoil(answer: Answer, rng: random.Random) -> Answer | None:
+def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     part = rng.choice(["records", "offsets"])
     rows = dict(answer.content.get(part, {}))
     if not rows:
         return None
-    one = rng.choice(list(rows))
+    one = rng.choice([place for place in rows if not _leaves(truth, answer, place, Verdict())] or [None])
+    if one is None:
+        return None
     rows[one] = -7 if part == "records" else (-7, -7)
     return replace(answer, content=answer.content | {part: rows})

@@ -296,7 +296,7 @@ class Run:
         """Judges an answer, and a spoilt copy of it, in which a defect must be found."""
         verdict = question.judge(self.truth, answer)  # type: ignore[attr-defined]
         self._take(question.NAME, verdict)  # type: ignore[attr-defined]
-        spoilt = question.spoil(answer, self.rng)  # type: ignore[attr-defined]
+        spoilt = question.spoil(self.truth, answer, self.rng)  # type: ignore[attr-defined]
         if spoilt is not None and not verdict.differences:
             self.report.verdict.seeded += 1
             if not question.judge(self.truth, spoilt).differences:  # type: ignore[attr-defined]

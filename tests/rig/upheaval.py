@@ -78,7 +78,8 @@ class PhoenixThread(Performer):
     def begin(self) -> None:
         servers: dict[str, Any] = {"bootstrap.servers": self.servers[self.actor.cluster], **CLIENT}
         self._admin = AdminClient(servers)
-        self._producer = confluent_kafka.Producer({**servers, "acks": "all", "retries": 0})
+        self._settings = servers
+        self._producer: Any = None
         self._client = confluent_kafka.Consumer({**servers, "group.id": self.actor.group, "enable.auto.commit": False})
         self._number = 0
         self._is_there = False
@@ -109,6 +110,8 @@ class PhoenixThread(Performer):
         while self._leaders() < actor.partitions:
             self.gate.wait(0.1)
         self.notebook.write(Made(actor.cluster, actor.topic, actor.partitions, {}, began, now()))
+        # A new one: producers remember for a while that a topic is not there.
+        self._producer = confluent_kafka.Producer({**self._settings, "acks": "all", "retries": 0})
         self._is_there = True
         self._until = time.monotonic() + self.rng.uniform(0.5, 1.5) * actor.every_s
 
