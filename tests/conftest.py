@@ -18,7 +18,7 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For parallel runs: what shares a costly fixture stays together, what has a long time limit starts first."""
     longest: dict[str, float] = {}
