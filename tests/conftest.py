@@ -34,6 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -longest[places[item.nodeid]])
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """pytest-xdist appends `@group` to the names of tests; `--last-failed` knows them without."""
+    name, _, group = report.nodeid.rpartition("@")
+    if name and "]" not in group:
+        report.nodeid = name
+
+
 def _sharing_group(item: pytest.Item) -> str | None:
     """What the tests have in common that one process has to run; None for a test that shares no fixture."""
     definitions: dict[str, list[FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
