@@ -36,9 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """pytest-xdist appends `@group` to the names of tests; `--last-failed` knows them without."""
+    """pytest-xdist appends `@group` to the names of tests; in reports and for `--last-failed` they have none."""
     name, _, group = report.nodeid.rpartition("@")
-    if name and "]" not in group:
+    if name and "]" not in group and "PYTEST_XDIST_WORKER" not in os.environ:
         report.nodeid = name
 
 
