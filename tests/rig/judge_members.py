@@ -31,13 +31,17 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
     for where, group in sorted(set(truth.by_group) | set(truth.assigned)):
         if where != answer.cluster or group not in rows:
             continue
-        if not truth.is_calm(where, group, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS):
+        if not _is_calm(truth, answer, group):
             verdict.leave("members: the group was rebalancing")
             continue
         for text in _group(truth, answer, group, rows[group]["state"], rows[group]["members"]):
             verdict.differences.append(Difference(NAME, where, text, group=group))
         verdict.comparisons += 3
     return verdict
+
+
+def _is_calm(truth: Truth, answer: Answer, group: str) -> bool:
+    return truth.is_calm(answer.cluster, group, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS)
 
 
 def _group(truth: Truth, answer: Answer, group: str, state: str, count: int) -> Iterable[str]:
@@ -59,8 +63,9 @@ def _group(truth: Truth, answer: Answer, group: str, state: str, count: int) -> 
 
 def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     content = copy.deepcopy(answer.content)
-    empty = [row for row in content["groups"] if row["state"] == "Empty"]
-    if not empty:
+    known = {group for where, group in set(truth.by_group) | set(truth.assigned) if where == answer.cluster}
+    calm = [row for row in content["groups"] if row["group"] in known and _is_calm(truth, answer, row["group"])]
+    if not calm:
         return None
-    rng.choice(empty)["state"] = "Stable"
+    rng.choice(calm)["state"] = "NotReady"
     return replace(answer, content=content)

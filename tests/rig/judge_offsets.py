@@ -131,5 +131,8 @@ def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
         case 4:
             row["metadata"] = "spoilt"
         case _:
+            key = (answer.cluster, row["group"], row["topic"], row["partition"])
+            if None in truth.committed(key, answer.asked, answer.answered):
+                return None  # the first commit was under way
             content["offsets"].remove(row)
     return replace(answer, content=content)
