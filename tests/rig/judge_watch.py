@@ -30,6 +30,7 @@ class Watching:
             self._child = subprocess.Popen(
                 [str(BIN / "groupkeeper"), "groups", "watch", "--all-groups", "--output", "json",
                  "--bootstrap-server", servers],
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background of a shell
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, env=dict(environment),
             )  # fmt: skip
 

@@ -38,6 +38,8 @@ Key = tuple[str, str, str, int]
 """Cluster, group, topic and partition."""
 
 FOREVER = 1 << 62
+RETRY_NS = 300_000_000
+"""What took longer may have been sent twice: refused in the end, it may have been done at first."""
 CHANGE_NS = 10_000_000_000
 """So long after a topic was made or removed brokers and clients may still know it as it was."""
 
@@ -172,7 +174,7 @@ class Truth:
 
     def _add_to_group(self, fact: Committed | Acknowledged | Consumed | Joining | Assigned | Left | Trouble) -> None:
         match fact:
-            case Committed() if fact.outcome != FAILED:
+            case Committed() if fact.outcome != FAILED or fact.ended - fact.began > RETRY_NS:
                 key = (fact.cluster, fact.group, fact.topic, fact.partition)
                 insort(self.commits[key], fact, key=lambda one: one.began)
                 self.by_group[fact.cluster, fact.group].add(key)
