@@ -134,7 +134,8 @@ class _Scenario:
                   for place, one in before.items()}  # fmt: skip
         outside = {place for place, one in before.items() if applied[place] != one and inside[place] != one[0]}
         wanted = dict(before)
-        otherwise = rng.choice(["skip", "clamp"])
+        moved = {place for place, one in before.items() if applied[place] != one}
+        otherwise = rng.choice(["skip", "clamp"]) if outside != moved else "clamp"
         if outside:
             refused = self.desk.ask(self.cluster, "undo", last, "--execute", "--confirm", "1")
             named = {(one["topic"], one["partition"]) for one in refused.content["problems"]}
