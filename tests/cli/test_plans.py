@@ -457,6 +457,12 @@ def test_every_way_to_change_offsets_is_journalled(
     assert committed(servers, "billing") == billing
 
 
+def test_where_nothing_is_left_to_take_back_there_is_nothing_to_confirm(run: Run, journal: Journal) -> None:
+    assert run("groups", "delete-offsets", "zeta", "--topic", "a-topic-with-a-long-name", "--execute")[0] == 0
+    status, report, _ = run("undo", "--execute", "--if-out-of-range", "skip", "--confirm", "1")
+    assert (status, report["changes"], report["notes"][-1]) == (0, [], "there was nothing to do")
+
+
 def test_history(run: Run, plan: str, journal: Journal) -> None:
     assert run("history", asks=False)[1]["changes"] == []
     assert run("apply", plan, "--execute")[0] == 0

@@ -55,8 +55,10 @@ def check_confirmed(
     """Raise NotConfirmed unless the number of groups is the confirmed one; at a terminal it is asked for.
 
     ``are_named``: each of the groups was typed, so that nothing has to be confirmed. ``show`` is called before it is
-    asked.
+    asked. Where no group is left to change, there is nothing to confirm, whatever number was expected.
     """
+    if not count:
+        return
     if options.confirm is not None:
         if options.confirm != count:
             raise NotConfirmed(
