@@ -1,13 +1,11 @@
 """Dates and durations as XML Schema 1.0 writes them. Pure: no clock is read here.
 
-The calendar is Python's: the Gregorian one, from year 1 to year 9999.
+The calendar is the proleptic Gregorian one, in years of any size; there is no year 0.
 """
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
-from datetime import MAXYEAR, MINYEAR, date, timedelta
 from typing import NamedTuple
 
 from groupkeeper.operations.times import BadDatetime, BadDuration
@@ -20,8 +18,8 @@ _DURATION = re.compile(
     r"(T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]+))?S)?)?"
 )
 _MOST_DIGITS = 18
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DAY_S = 86400
-_1970 = date(1970, 1, 1)
 
 
 class XsdDuration(NamedTuple):
@@ -35,18 +33,14 @@ class XsdDuration(NamedTuple):
     def before_ms(self, now_ms: int) -> int:
         """Milliseconds since 1970 of the point this long before ``now_ms`` (after it, when the sign is −1).
 
-        Years and months go first: the same day of another month, or that month's last day. Raises BadDuration when
-        they lead beyond the calendar.
+        Years and months go first: the same day of another month, or that month's last day.
         """
         days, rest_ms = divmod(now_ms, _DAY_S * 1000)
-        today = _1970 + timedelta(days=days)
-        year, month = divmod(today.year * 12 + today.month - 1 - self.sign * self.months, 12)
-        if not MINYEAR <= year <= MAXYEAR:
-            raise BadDuration(f"a duration of {self.months} months leads beyond the years {MINYEAR} to {MAXYEAR}")
-        then = date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
-        then_ns = ((then - _1970).days * _DAY_S * 1000 + rest_ms) * 10**6 - self.sign * (
-            self.seconds * 10**9 + self.nanos
-        )
+        year, month, day = _civil(days)
+        count = year * 12 + month - 1 - self.sign * self.months
+        year, month = count // 12, count % 12 + 1
+        days = _days_since_1970(year, month, min(day, _days_in(year, month)))
+        then_ns = (days * _DAY_S * 1000 + rest_ms) * 10**6 - self.sign * (self.seconds * 10**9 + self.nanos)
         return then_ns // 10**6
 
 
@@ -58,18 +52,18 @@ def parse_xsd_datetime(text: str) -> int:
     match = _DATETIME.fullmatch(text)
     if match is None:
         raise BadDatetime(f"{text!r} is no date and time like 2017-01-01T09:00:00.000 or 2017-01-01T09:00:00+01:00")
-    sign, year, *rest, fraction, zone = match.groups()
+    sign, year_text, *rest, fraction, zone = match.groups()
     month, day, hour, minute, second = map(int, rest)
-    if sign or len(year) > len(str(MAXYEAR)) or int(year) < MINYEAR:
-        raise BadDatetime(f"{text!r}: the year must be one from 0001 to {MAXYEAR}")
-    try:
-        days = (date(int(year), month, day) - _1970).days
-    except ValueError:
-        raise BadDatetime(f"{text!r}: there is no such day") from None
+    if len(year_text) > _MOST_DIGITS or (len(year_text) > 4 and year_text[0] == "0") or not int(year_text):
+        raise BadDatetime(f"{text!r}: there is no year {sign}{year_text}")
+    # The year before 1 is −1.
+    year = 1 - int(year_text) if sign else int(year_text)
+    if not (1 <= month <= 12 and 1 <= day <= _days_in(year, month)):
+        raise BadDatetime(f"{text!r}: there is no such day")
     is_midnight = hour == 24 and not minute and not second and not int(fraction or 0)
     if not (hour < 24 or is_midnight) or minute > 59 or second > 59:
         raise BadDatetime(f"{text!r}: there is no such time of day")
-    seconds = days * _DAY_S + hour * 3600 + minute * 60 + second - _zone_s(text, zone)
+    seconds = _days_since_1970(year, month, day) * _DAY_S + hour * 3600 + minute * 60 + second - _zone_s(text, zone)
     return seconds * 1000 + int((fraction or "")[:3].ljust(3, "0"))
 
 
@@ -97,3 +91,28 @@ def _zone_s(text: str, zone: str | None) -> int:
         raise BadDatetime(f"{text!r}: there is no zone {zone}")
     seconds = hours * 3600 + minutes * 60
     return -seconds if zone[0] == "-" else seconds
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _days_in(year: int, month: int) -> int:
+    return _DAYS[month - 1] + (month == 2 and _is_leap(year))
+
+
+def _days_since_1970(year: int, month: int, day: int) -> int:
+    # Counted in years that begin in March, so that the leap day is a year's last.
+    year, month = (year - 1, month + 9) if month <= 2 else (year, month - 3)
+    return year * 365 + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719469
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of so many days since 1970: the inverse of the above."""
+    era, in_era = divmod(days + 719468, 146097)
+    year_of_era = (in_era - in_era // 1460 + in_era // 36524 - in_era // 146096) // 365
+    in_year = in_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month = (5 * in_year + 2) // 153
+    day = in_year - (153 * month + 2) // 5 + 1
+    year = year_of_era + era * 400
+    return (year, month + 3, day) if month < 10 else (year + 1, month - 9, day)
