@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import adler32
 
 import pytest
 from _pytest.fixtures import FixtureDef
@@ -45,8 +46,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def _sharing_group(item: pytest.Item) -> str | None:
     """What the tests have in common that one process has to run; None for a test that shares no fixture."""
     definitions: dict[str, list[FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
-    if "spark" in definitions:
-        return "spark"
+    if "spark" in definitions:  # in two processes: one would work long after all others have ended
+        return f"spark{adler32(item.path.stem.encode()) % 2}"
     shared = sorted(name for name, defs in definitions.items() if defs[-1].scope in ("module", "package"))
     if not shared:
         return None

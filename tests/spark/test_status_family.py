@@ -107,8 +107,10 @@ def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
         waits_ms = 0 if waits[name] is None else int((waits[name] or 0) * 1000)
         lags.append(lag_row(case.now, at, end, waits_ms, commits[-1][0], group_id=name))
     history = trace.commits(spark)
-    moves = rewinds(history, frame(spark, GROUP_EVENTS, []))
-    found = status(history, lag_frame(spark, *lags), moves, frame(spark, GROUPS, [])).where("topic IS NOT NULL")
+    no_events = frame(spark, GROUP_EVENTS, [])
+    moves = rewinds(history, no_events)
+    found = status(history, lag_frame(spark, *lags), moves, frame(spark, GROUPS, []), no_events)
+    found = found.where("topic IS NOT NULL")
     rows = {row.group_id: row for row in found.collect()}
     assert set(rows) == set(cases)
     wrong = [

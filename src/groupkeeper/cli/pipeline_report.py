@@ -73,7 +73,8 @@ def _run(options: Namespace) -> int:
     problems: Sequence[Problem] = ()
     try:
         target = _target(options)
-        check_writable(target)
+        if options.output_file:  # beside the tables, whose directory the run may make, it is writable if they are
+            check_writable(target)
         reading, page = import_part("report.reading"), import_part("report.page")
         if options.servers or options.contexts:
             from groupkeeper.cli.pipeline_watch import Screen
