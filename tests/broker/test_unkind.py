@@ -21,9 +21,14 @@ ASKED = 300
 async def filled(broker: Broker, connect: Connect) -> None:
     wire = await connect(broker)
     await wire.create("t", 3)
-    for number in range(5):
-        while (await wire.produce("t", write_batch([Record(b"k", b"%d" % number, timestamp=1)]))).error_code:
-            pass  # another leader, for a moment
+    number = 0
+    while number < 5:
+        try:
+            answer = await wire.produce("t", write_batch([Record(b"k", b"%d" % number, timestamp=1)]))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            wire = await connect(broker)
+            continue
+        number += not answer.error_code  # another leader, for a moment
 
 
 async def asked(broker: Broker, connect: Connect) -> list[tuple[int, int]]:
