@@ -106,6 +106,7 @@ class Run:
     is_quick: bool
     is_literal: bool
     only: Sequence[str]
+    without: Sequence[str]
     deadline: float
     groups: dict[str, Group] = field(default_factory=dict)
 
@@ -113,7 +114,10 @@ class Run:
         return self.groups.setdefault(name, Group(name))
 
     def wants(self, name: str) -> bool:
-        return not self.only or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.only)
+        def is_among(patterns: Sequence[str]) -> bool:
+            return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+        return (not self.only or is_among(self.only)) and not is_among(self.without)
 
     def left(self) -> float:
         return self.deadline - time.monotonic()
@@ -154,8 +158,9 @@ def own_tests(run: Run) -> None:
         return
     say("own tests: real clients, Apache's tools, kill -9; in full mode differential and Spark (pytest)")
     command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
-    # Every old version of Kafka, another client's own tests, and random programs of requests take minutes.
-    long = [f"--ignore=tests/conformance/test_{name}.py" for name in ("old_brokers", "franz_go")]
+    # Every old version of Kafka, another client's own tests, 100 MB of batches, and random programs of requests take
+    # minutes.
+    long = [f"--ignore=tests/conformance/test_{name}.py" for name in ("old_brokers", "franz_go", "record_times")]
     command += long if run.is_quick else ["tests/differential", "tests/spark"]
     verdicts = pytest_verdicts(run, command, "own")
     if verdicts is None:
@@ -359,11 +364,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--quick", "--bounded", action="store_true", help=f"a subset, within {QUICK_SECONDS} s")
     parser.add_argument("--literal", action="store_true", help="the kit's own comparison, text of help included")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="groups, * allowed; repeatable")
+    parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="of those, not these")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "conformance")
     args = parser.parse_args(argv)
     seconds = QUICK_SECONDS if args.quick else FULL_SECONDS
     kit = find_kit()
-    run = Run(args.out.resolve(), kit, args.quick, args.literal, args.only, time.monotonic() + seconds)
+    run = Run(args.out.resolve(), kit, args.quick, args.literal, args.only, args.without, time.monotonic() + seconds)
     run.out.mkdir(parents=True, exist_ok=True)
     own_tests(run)
     reason = why_unavailable()
