@@ -147,8 +147,8 @@ def test_a_topic_that_is_named_is_not_left_out_silently(run: Run) -> None:
     [
         ("members nope", "DESCRIBE"),
         ("describe nope --view state", "DESCRIBE"),
-        ("delete seen", "DELETE"),
-        ("delete-offsets seen --topic orders", "DELETE"),
+        ("delete seen --execute", "DELETE"),
+        ("delete-offsets seen --topic orders --execute", "DELETE"),
         ("reset seen --topic orders --to-latest --execute", "READ"),
     ],
 )

@@ -18,8 +18,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, Position, TopicPartition
 from groupkeeper.operations.plans.cloning import Source, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Policies
-from groupkeeper.pipeline.measuring import measure
+from groupkeeper.pipeline.measuring import Measure, measure
 from groupkeeper.pipeline.options import parse_options
+from groupkeeper.pipeline.planning import plan
 from groupkeeper.protocol.record_batch import iter_headers
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
@@ -149,7 +150,11 @@ async def test_times_are_those_that_the_producers_wrote_down(servers: str, truth
 async def test_the_pipeline_has_the_same_times(servers: str, truth: Truth) -> None:
     wanted = {place: [records[len(records) // 2][0], records[-1][0] + 1] for place, records in truth.items()}
     given = {"kafka.bootstrap.servers": servers, "cluster": "c", "rows": "decoded"}
-    rows = await asyncio.to_thread(measure, parse_options(given).clusters[0], wanted)
+    async with Admin(servers) as admin:  # the cluster is looked at through its offsets topic
+        (await admin.alter_consumer_group_offsets("reader", dict.fromkeys(truth, OffsetAndMetadata(0)))).all()
+    options = parse_options(given)
+    instant = (await plan(options)).instants["c"]
+    (rows,) = await asyncio.to_thread(measure, [Measure(options.clusters[0], instant, wanted)])
     for place, records in truth.items():
         offset, time_ms = records[len(records) // 2]
         assert rows[place]["log_end_offset"] == records[-1][0] + 1
