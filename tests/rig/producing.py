@@ -214,7 +214,8 @@ class ProducerThread(Performer):
         self, cluster: str, number: int, key: str | None, is_tombstone: bool, transaction: str | None, size: int,
         began: int, error: Any, message: Any,
     ) -> None:  # fmt: skip
-        offset = -1 if error is not None else message.offset()
+        # None without an error: librdkafka sent the record again, and the broker had it already.
+        offset = -1 if error is not None or message.offset() is None else message.offset()
         if transaction is not None and offset >= 0:
             self._touched[message.partition()] = max(offset, self._touched.get(message.partition(), -1))
         self._records += 1
