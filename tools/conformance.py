@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 from tools.apache_kafka import why_unavailable  # noqa: E402
 
 BIN = Path(sys.executable).parent
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
 FULL_SECONDS = 3 * 3600
 
@@ -139,7 +140,7 @@ def stream(run: Run, command: Sequence[str], log: Path, on_line: Callable[[str],
         for line in child.stdout:
             sink.write(line)
             sink.flush()
-            on_line(line.rstrip("\n"))
+            on_line(COLOURS.sub("", line.rstrip("\n")))
         status = child.wait()
         has_ended_by_itself = timer.is_alive()
         timer.cancel()
