@@ -151,7 +151,9 @@ def _mirror(cast: Casting, other: Casting) -> None:
         other.topics.append(Topic(other.cluster, topic, mirror.partitions or partitions))
         times = rng.choice(["now", "now", "back", "equal", "past"])
         sizes = rng.choice([(10, 1000), (10, 1000), (5_000, 40_000)])
-        cast.producer(topic, sizes, times=times, mirror=mirror, rate=15.0 if sizes[1] > 1000 else 25.0,
+        # Idempotent: others may change the order of records, and a mirror has the order of its original.
+        cast.producer(topic, sizes, kind="idempotent", times=times, mirror=mirror,
+                      rate=15.0 if sizes[1] > 1000 else 25.0,
                       linger_ms=rng.choice([5, 200, 1000]))  # fmt: skip
         cast.committer(f"{cast.prefix}-clone-{name}", [topic], style=rng.choice(["follow", "wander"]), every_s=3.0,
                        metadata=("", "cloned"))  # fmt: skip

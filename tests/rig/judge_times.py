@@ -75,7 +75,7 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
         log = truth.logs[answer.cluster, place.topic, place.partition]
         verdict.comparisons += 1
         firsts = offsets_from(truth, log, answer, timestamp)
-        if found not in firsts:
+        if found not in firsts and not may_be_marker(log, found, firsts, timestamp):
             text = f"offset of time {timestamp} in {place}: {found}, truth {sorted(firsts)}"
             verdict.differences.append(Difference(NAME, answer.cluster, text, place.topic))
     return verdict
@@ -121,6 +121,15 @@ def offsets_from(truth: Truth, log: Log, answer: Answer, timestamp: int) -> set[
             return found
         at = record.offset + 1
     return found | {(NO_RECORD, NO_RECORD)}
+
+
+def may_be_marker(log: Log, found: object, firsts: set[tuple[int, int]], timestamp: int) -> bool:
+    """Whether it may be the marker of a transaction's end, which has an offset and a time as records have."""
+    if not isinstance(found, tuple) or found[0] < 0 or found[0] in log.records or found[1] < timestamp:
+        return False
+    last = log.offsets[-1] + len(log.markers) if (NO_RECORD, NO_RECORD) in firsts else max(firsts)[0]
+    ends = ((began // 1_000_000, ended // 1_000_000) for began, ended in log.markers)
+    return found[0] <= last and any(began <= found[1] <= ended for began, ended in ends)
 
 
 def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
