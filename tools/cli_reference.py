@@ -95,6 +95,8 @@ list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in
 character `*` itself. Put globs in quotes, or the shell takes them for files. With `--regex` they are regular
 expressions (Python's), for the whole name. Put names that start with `-` after `--`. An unknown name is
 an error, a pattern without a match is a note. `--state` and `--type` choose among the groups that the cluster lists.
+Commands that plan or make changes take classic and consumer groups by patterns; a streams group is named for them,
+and share groups are changed with `kafka-share-groups`.
 
 What you may not see is an error that names the missing ACL, beside everything else. Brokers silently leave out some
 things: groups that you may not describe, unless an ACL allows you to describe the cluster (a note says so), and in a
@@ -125,6 +127,8 @@ STATUSES = "\n".join(
     ]
 )
 
+EXECUTED = "JSON has `executed` too: `true` when the rows are done, `false` when they only show what would be."
+
 SHAPES = (
     ("groups list", groups_shapes.GROUPS, ""),
     ("groups describe, groups offsets", groups_shapes.OFFSETS, STATUSES),
@@ -140,19 +144,11 @@ SHAPES = (
             "among its keys."
         ),
     ),
-    (
-        "groups reset",
-        groups_shapes.NEW_OFFSETS,
-        "JSON has `executed` too: `true` when the rows are committed, `false` when they only show what would be.",
-    ),
-    ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, ""),
-    (
-        "groups delete",
-        groups_shapes.DELETED_GROUPS,
-        "JSON has `executed` too: `true` when the groups are gone, `false` when the rows only show what would be.",
-    ),
+    ("groups reset", groups_shapes.NEW_OFFSETS, EXECUTED),
+    ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, EXECUTED),
+    ("groups delete", groups_shapes.DELETED_GROUPS, EXECUTED),
     ("plan reset", plan_shapes.CHANGES, ""),
-    ("apply, undo", plan_shapes.OUTCOMES, "With `--dry-run` the result is `would be applied` instead of `applied`."),
+    ("apply, undo", plan_shapes.OUTCOMES, EXECUTED),
     ("history", plan_shapes.HISTORY, ""),
     ("history ID", plan_shapes.RECORDED, ""),
     ("context list", context.CONTEXTS, ""),

@@ -81,7 +81,7 @@ def candidates(environment: dict[str, str], *words: str) -> list[str]:
         (["groups", "list", "--type", "S"], ["Share", "Streams"]),
         (["groups", "describe", "--type", "S"], ["Share", "Streams"]),
         (["groups", "offsets", "--state", "N"], ["NotReady"]),
-        (["plan", "reset", "--type", "S"], ["Share"]),
+        (["plan", "reset", "--type", "C"], ["Classic", "Consumer"]),
         (["plan", "clone", "billing", "--from-context", ""], ["local"]),
         (["pipeline", "snapshot", "--context", "l"], ["local"]),
         (["--context", "local", "groups", "offsets", "b"], ["billing"]),

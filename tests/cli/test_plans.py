@@ -234,16 +234,22 @@ async def test_waiting_ends_when_the_members_are_gone(servers: str, tmp_path: Pa
 
 
 def test_several_groups_are_confirmed_and_those_that_do_not_fit_left_out(
-    run: Run, tmp_path: Path, servers: str, journal: Journal, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, servers: str, journal: Journal
 ) -> None:
     path = str(tmp_path / "plan.json")
     status, report, _ = run("plan", "reset", "*", "--topic", "order?:0", "--to-offset", "6", "--save", path)
     assert (status, {row["group"] for row in report["changes"]}) == (0, {"app", "billing", "zeta"})
     assert {(row["topic"], row["partition"]) for row in report["changes"]} == {("orders", 0)}
-    for words in ([], ["--confirm", "2"]):
-        with pytest.raises(SystemExit):
-            run("apply", path, "--execute", *words)
-        assert "3" in capsys.readouterr().err
+    for words, said in (
+        (["--execute"], "3 groups would be changed: add --confirm 3"),
+        (["--execute", "--confirm", "2"], "2 is not the number of groups, which is 3"),
+        (["--confirm", "2"], "2 is not the number of groups, which is 3"),
+        (["--execute", "--confirm", "2", "--wait", "5m"], "2 is not the number of groups, which is 3"),
+    ):
+        status, report, _ = run("apply", path, *words)
+        assert (status, errors_of(report)) == (1, [("NOT_CONFIRMED", None, None, None)])
+        assert said in report["problems"][0]["message"]
+        assert report["executed"] is False
     assert run("apply", path, "--execute", "--confirm", "3")[0] == 1
     assert results(journal) == []
     status, report, _ = run("apply", path, "--execute", "--confirm", "3", "--skip-refused")

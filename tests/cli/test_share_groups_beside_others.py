@@ -1,9 +1,10 @@
-"""`groupkeeper groups …` shows share groups beside the others, and changes nothing of them."""
+"""`groupkeeper groups …` shows share groups beside the others; these and plans change nothing of them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,19 +112,55 @@ def test_states(run: Any) -> None:
     assert (app["type"], app["group_epoch"]) == ("Classic", None)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "delete set --execute",
-        "delete-offsets set --topic orders --execute",
-        "delete --type share --all-groups --execute",
-    ],
-)
-def test_nothing_is_deleted(run: Any, command: str) -> None:
-    status, report = run(*command.split())
-    assert (status, report["deleted"]) == (1, [])
-    assert {problem["error"] for problem in report["problems"]} <= {"GROUP_ID_NOT_FOUND", "NOT_OF_CONSUMERS"}
+CHANGING = {
+    "groups delete": "--delete",
+    "groups delete-offsets": "--delete-offsets",
+    "groups reset": "--reset-offsets",
+    "plan reset": "--reset-offsets",
+    "plan delete-offsets": "--delete-offsets",
+    "plan sweep": "--delete-offsets",
+    "plan clone": "--reset-offsets",
+}
+"""Commands that change offsets or plan to, and what kafka-share-groups does instead."""
+MORE_WORDS = {
+    "groups delete": [],
+    "groups delete-offsets": ["--topic", "orders"],
+    "plan delete-offsets": ["--all-topics"],
+    "plan sweep": ["--idle", "1ms"],
+    "plan clone": ["copy"],
+}
+WITH_FILTERS = sorted(set(CHANGING) - {"groups delete-offsets", "plan clone"})
+
+
+def ask(servers: str, command: str, *words: str) -> int:
+    execute = ["--execute"] if command.startswith("groups") else []
+    more = MORE_WORDS.get(command, ["--topic", "orders", "--to-earliest"])
+    return main([*command.split(), *words, *more, *execute, "--bootstrap-server", servers, "--output", "json"])
+
+
+@pytest.mark.parametrize("command", CHANGING)
+@pytest.mark.parametrize("group", ["set", "100% of a long name, with $SIGNS"])
+def test_a_share_group_is_refused_with_the_command_for_it(
+    run: Any, servers: str, capsys: pytest.CaptureFixture[str], command: str, group: str
+) -> None:
+    assert ask(servers, command, group) == 1
+    report = json.loads(capsys.readouterr().out)
+    [problem] = report["problems"]
+    assert (problem["error"], problem["group"]) == ("NOT_OF_CONSUMERS", group)
+    assert f"'kafka-share-groups {CHANGING[command]} --group {shlex.quote(group)}'" in problem["message"]
+    assert report[next(key for key in ("deleted", "offsets", "changes") if key in report)] == []
     assert len(run("list", "--type", "share")[1]["groups"]) == 7
+
+
+@pytest.mark.parametrize("command", WITH_FILTERS)
+def test_share_groups_are_no_type_of_groups_to_change(
+    servers: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ask(servers, command, "--all-groups", "--type", "Share")
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "expected some of Classic, Consumer, for example Consumer; 'kafka-share-groups' changes share groups" in said
 
 
 def test_all_groups_to_delete_are_consumer_groups(run: Any) -> None:

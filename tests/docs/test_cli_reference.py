@@ -16,3 +16,10 @@ def test_reference_is_complete_and_right() -> None:
     assert "### groupkeeper broker\n" in document
     assert "| `--property NAME=VALUE` |" in document
     assert "interactive shell" not in document
+
+
+def test_the_json_of_every_changing_command_tells_of_executed() -> None:
+    document = cli_reference.document()
+    for name in ("groups reset", "groups delete-offsets", "groups delete", "apply, undo"):
+        section = document.partition(f"`{name}`: rows under ")[2].partition("\n`")[0]
+        assert "JSON has `executed` too" in section, name

@@ -30,8 +30,15 @@ class NotConfirmed(ClientError):
     """The number of groups isn't the one that was confirmed, or is still to be confirmed."""
 
 
-def add_executing(command: ArgumentParser, deed: str) -> None:
-    """Whether it is done. ``deed``: what is."""
+_CONFIRM_SEVERAL = (
+    "the number of groups: nothing is done when it isn't; needed with --execute for several groups that are not named "
+    "one by one, and asked for on a terminal"
+)
+_CONFIRM_ONE = "the number of groups, which is 1: nothing is done when another is given; never needed"
+
+
+def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False) -> None:
+    """Whether it is done. ``deed``: what is. ``is_for_one``: the command changes one group only."""
     does = command.add_mutually_exclusive_group()
     does.add_argument("--execute", action="store_true", help=f"{deed}; without it that is only shown")
     does.add_argument("--dry-run", action="store_true", help="only show what would be done; the default")
@@ -39,8 +46,7 @@ def add_executing(command: ArgumentParser, deed: str) -> None:
         "--confirm",
         type=values.count,
         metavar="GROUPS",
-        help="the number of groups: nothing is done when it isn't; needed with --execute for several groups that are "
-        "not named one by one, and asked for on a terminal",
+        help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL,
     )
 
 

@@ -38,19 +38,19 @@ def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
     command.add_argument("--regex", action="store_true", help="names are regular expressions, for the whole name")
 
 
-def add_filters(command: ArgumentParser, *, with_streams: bool = False) -> None:
-    """Which of those groups."""
-    states, types = (values.LISTED_STATES, values.LISTED_TYPES) if with_streams else (values.STATES, values.TYPES)
+def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
+    """Which of those groups. ``of_all_types``: share and streams groups, too, which are shown and not changed."""
+    states, types = (values.LISTED_STATES, values.LISTED_TYPES) if of_all_types else (values.STATES, values.TYPES)
     command.add_argument(
         "--state",
-        type=values.listed_states if with_streams else values.states,
+        type=values.listed_states if of_all_types else values.states,
         default=[],
         metavar="STATE[,STATE]",
         help=f"only groups in these states: {', '.join(states)}",
     )
     command.add_argument(
         "--type",
-        type=values.listed_types if with_streams else values.types,
+        type=values.listed_types if of_all_types else values.types,
         default=[],
         metavar="TYPE[,TYPE]",
         help=f"only groups of these types: {', '.join(types)}",

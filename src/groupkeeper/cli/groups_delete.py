@@ -36,7 +36,7 @@ def _add_delete_offsets(command: ArgumentParser) -> None:
     command.add_argument(
         "--topic", action="append", required=True, type=values.topic, metavar="TOPIC[:0,1]", help=TOPIC_HELP
     )
-    add_executing(command, "delete the offsets")
+    add_executing(command, "delete the offsets", is_for_one=True)
     add_cluster(command)
 
 

@@ -72,7 +72,7 @@ def _columns(*shapes: Shape) -> list[str]:
 
 def _add_describe(command: ArgumentParser) -> None:
     add_groups(command)
-    add_filters(command, with_streams=True)
+    add_filters(command, of_all_types=True)
     command.add_argument("--view", choices=["offsets", "members", "state"], default="offsets", help="default: offsets")
     add_topics(command)
     _add_lag(command)
@@ -82,7 +82,7 @@ def _add_describe(command: ArgumentParser) -> None:
 
 def _add_offsets(command: ArgumentParser) -> None:
     add_groups(command)
-    add_filters(command, with_streams=True)
+    add_filters(command, of_all_types=True)
     add_topics(command)
     _add_lag(command)
     add_order(command, _columns(OFFSETS, TOPIC_SUMS))
@@ -91,7 +91,7 @@ def _add_offsets(command: ArgumentParser) -> None:
 
 def _add_members(command: ArgumentParser) -> None:
     add_groups(command)
-    add_filters(command, with_streams=True)
+    add_filters(command, of_all_types=True)
     add_topics(command)
     add_order(command, _columns(MEMBERS))
     add_cluster(command)

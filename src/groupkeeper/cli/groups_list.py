@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
-    add_filters(command, with_streams=True)
+    add_filters(command, of_all_types=True)
     add_order(command, [column.name for column in GROUPS.columns])
     add_cluster(command)
 

@@ -53,11 +53,6 @@ def _report(options: Namespace) -> Report:
         if options.output != "table":
             raise UsageMistake(f"argument --show-command: not allowed with --output {options.output}")
         return Report(OUTCOMES, _commands, is_plain=True)
-    count = len(options.plan.groups)
-    if options.confirm not in (None, count):
-        raise UsageMistake(f"argument --confirm: {options.confirm} is not the number of groups, which is {count}")
-    if options.execute and options.confirm is None and count > 1 and not can_ask():
-        raise UsageMistake(f"{count} groups would be changed: add --confirm {count}")
     return Report(OUTCOMES, _pages, more={"executed": False})
 
 
@@ -68,6 +63,8 @@ async def _commands(asking: Asking) -> AsyncIterator[Page]:
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
     options, plan = asking.options, asking.options.plan
+    if options.confirm is not None or not can_ask():
+        check_confirmed(options, len(plan.groups))  # before it waits for members
     verdict = await compared(asking, plan)
     would_be = foreseen(options, verdict)
     remarks = consequences(would_be.done)

@@ -42,8 +42,8 @@ OUTCOMES = Shape(
     [
         *_PLACE,
         Column("before", "what was committed before; null: nothing"),
-        Column("after", "what is committed now, read back; null: nothing"),
-        Column("result", "`applied`, or `already`: it was so before"),
+        Column("after", "what is committed now, read back, or would be; null: nothing"),
+        Column("result", "`applied`, `would be applied`, or `already`: it was so before"),
     ],
 )
 

@@ -16,10 +16,10 @@ from groupkeeper.java_properties import BadEscape, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
 
 STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
-TYPES = (GroupType.CLASSIC, GroupType.CONSUMER, GroupType.SHARE)
-# Streams groups are only listed.
+TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
+# Share and streams groups are listed and described; filters of groups to change do not select them.
 LISTED_STATES = (*STATES, GroupState.NOT_READY)
-LISTED_TYPES = (*TYPES, GroupType.STREAMS)
+LISTED_TYPES = (*TYPES, GroupType.SHARE, GroupType.STREAMS)
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
 _MAX_PARTITION = 2**31 - 1
@@ -93,7 +93,8 @@ def listed_types(text: str) -> list[GroupType]:
 def _types(text: str, known: Sequence[GroupType]) -> list[GroupType]:
     parsed = [GroupType.parse(part.strip()) for part in text.split(",")]
     if not set(parsed) <= set(known):
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}, for example Consumer")
+        hint = "; 'kafka-share-groups' changes share groups" if GroupType.SHARE in parsed else ""
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}, for example Consumer{hint}")
     return parsed
 
 

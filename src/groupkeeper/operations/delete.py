@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, Failure, GroupState, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import (
     Begun,
@@ -19,6 +19,7 @@ from groupkeeper.operations.plans.recording import (
     judged,
     known_cluster_id,
 )
+from groupkeeper.operations.plans.world import describe
 from groupkeeper.operations.reset import INACTIVE, parse_topic_argument
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
@@ -76,12 +77,17 @@ async def look_at_deletion(
 ) -> Batch[str, int | None]:
     """How many committed offsets go with each group of consumers, None: not known. Changes nothing.
 
-    Others fail: GroupIdNotFound, also for groups of other types, NonEmptyGroup with the names of the members.
+    Others fail: NotOfConsumers for groups of other types, NonEmptyGroup with the names of the members.
     """
-    described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    described = await describe(admin, group_ids, timeout_ms=timeout_ms)
     failed = dict(described.failed)
+    for group_id, failure in described.failed.items():
+        if isinstance(failure, NotOfConsumers):
+            failed[group_id] = NotOfConsumers(group_id, deletes=GroupType.SHARE)
     for group_id, group in described.done.items():
-        if group.group_state is GroupState.DEAD:  # brokers before 4.0 describe what doesn't exist
+        if group.group_type is GroupType.STREAMS:
+            failed[group_id] = NotOfConsumers(group_id, deletes=GroupType.STREAMS)
+        elif group.group_state is GroupState.DEAD:  # brokers before 4.0 describe what doesn't exist
             failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
         elif group.group_state not in INACTIVE:
             failed[group_id] = NonEmptyGroup(str(GroupIsActive(group_id, group.group_state, group.members)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
-from groupkeeper.client.admin.types import GroupState, MemberDescription, TopicPartition
+from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 
 
@@ -58,12 +59,16 @@ class GroupIsActive(OperationRefused):
 
 
 class NotOfConsumers(OperationRefused):
-    """A share group: it has start offsets, which no commit changes."""
+    """A share group, whose start offsets no commit changes; with ``deletes``, a group of this type to delete."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, *, deletes: GroupType | None = None) -> None:
+        tool = "kafka-streams-groups" if deletes is GroupType.STREAMS else "kafka-share-groups"
+        name = shlex.quote(group_id)
         super().__init__(
-            "a share group has start offsets instead of committed ones: 'kafka-share-groups --reset-offsets --group "
-            f"{group_id}' sets them, 'kafka-share-groups --delete-offsets --group {group_id}' deletes them"
+            f"a share group has start offsets instead of committed ones: '{tool} --reset-offsets --group {name}' sets "
+            f"them, '{tool} --delete-offsets --group {name}' deletes them"
+            if deletes is None
+            else f"a {deletes.lower()} group: '{tool} --delete --group {name}' deletes it"
         )
 
 
