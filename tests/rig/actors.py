@@ -16,8 +16,8 @@ CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.to
 
 
 def ends_of(client: Any, topic: str, partition: int) -> tuple[int, int]:
-    """Where the log begins and ends, as librdkafka asks; a connection that is being opened is waited for."""
-    deadline = time.monotonic() + 30
+    """Where the log begins and ends, as librdkafka asks; a connection or a log that is being opened is waited for."""
+    deadline = time.monotonic() + 120
     while True:
         try:
             return client.get_watermark_offsets(TopicPartition(topic, partition), 30)  # type: ignore[no-any-return]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.conformance.brokers import GroupkeeperBroker, RunningBroker
-from tests.rig.actors import CLIENT
+from tests.rig.actors import CLIENT, ends_of
 from tests.rig.facts import Made, now
 from tests.rig.story import Story, Topic
 from tools.apache_kafka import ApacheKafka
@@ -17,6 +17,8 @@ SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "offsets.topic.num.partitions": "8",
     "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
     "auto.create.topics.enable": "false",
     "log.retention.ms": "-1",  # records with old timestamps stay
     "message.max.bytes": "2000000",
@@ -52,7 +54,7 @@ def new_cluster(cluster: str) -> RunningBroker:
 
 
 def make_topics(story: Story, servers: dict[str, str]) -> Iterable[Made]:
-    """Creates the story's topics, and waits until their partitions have leaders."""
+    """Creates the story's topics, and waits until their partitions answer."""
     for cluster in story.clusters:
         topics = [topic for topic in story.topics if topic.cluster == cluster]
         began = now()
@@ -69,10 +71,6 @@ def _create(topics: list[Topic], servers: str) -> None:
         made.result(60)
     onlooker = Consumer({"bootstrap.servers": servers, "group.id": "rig onlooker", **CLIENT})
     for topic in topics:
-        for _ in range(100):
-            found = onlooker.list_topics(topic.name, timeout=30).topics[topic.name].partitions
-            if len(found) == topic.partitions and all(one.leader >= 0 for one in found.values()):
-                break
-        else:
-            raise KafkaException(f"{topic.name} has no leaders")
+        for partition in range(topic.partitions):
+            ends_of(onlooker, topic.name, partition)
     onlooker.close()

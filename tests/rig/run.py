@@ -29,7 +29,7 @@ from tests.rig import (
 )
 from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
-from tests.rig.facts import Notebook, Tail, now
+from tests.rig.facts import Notebook, Tail, Trouble, now
 from tests.rig.judge_watch import Watching
 from tests.rig.story import Consumer, Story
 from tests.rig.truth import Truth
@@ -184,9 +184,10 @@ class Run:
 
     def learn(self) -> None:
         """Takes in what has been written down since."""
-        self.truth.add(self._tail.read())
-        troubles = [f"{one.actor}: {one.text}" for one in self.truth.troubles]
+        facts = list(self._tail.read())
+        troubles = [f"{one.actor}: {one.text}" for one in facts if isinstance(one, Trouble)]
         assert not troubles, "workers failed: " + "; ".join(troubles)
+        self.truth.add(facts)
 
     def _traffic(self, until: float) -> None:
         while (left := until - time.monotonic()) > 0:

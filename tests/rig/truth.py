@@ -127,7 +127,6 @@ class Truth:
     transactions: dict[tuple[str, str], TransactionEnded] = field(default_factory=dict)
     assigned: dict[tuple[str, str], list[Assigned]] = field(default_factory=lambda: defaultdict(list))
     left: dict[tuple[str, str], list[Left]] = field(default_factory=lambda: defaultdict(list))
-    troubles: list[Trouble] = field(default_factory=list)
     records: int = 0
 
     def add(self, facts: Iterable[Fact]) -> None:
@@ -186,8 +185,6 @@ class Truth:
                 self.assigned[fact.cluster, fact.group].append(fact)
             case Left():
                 self.left[fact.cluster, fact.group].append(fact)
-            case Trouble():
-                self.troubles.append(fact)
             case _:
                 pass
 
