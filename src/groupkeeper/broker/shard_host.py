@@ -34,6 +34,7 @@ _FIRST_RELOAD_S = 0.1
 _LONGEST_RELOAD_S = 30.0
 _RETRY_S = 1.0
 _LONGEST_RECORD = 500
+_MOST_DOUBLINGS = 30
 R = TypeVar("R")
 """What its log's records are decoded to."""
 _EXPECTED = (MalformedMessage, KafkaError, OSError)
@@ -103,6 +104,8 @@ class HostedShard(Generic[R]):
                 if since_turn >= self.RECORDS_PER_TURN:
                     since_turn = 0
                     await asyncio.sleep(0)
+                    if self.failure is not None:
+                        return  # unloaded meanwhile: another one may serve the partition already
             self.record = None
             self.begin()
 
@@ -216,6 +219,11 @@ class HostedShard(Generic[R]):
         self._remove_topics()
 
 
+def pause_s(first_s: float, failures: int, longest_s: float) -> float:
+    """How long to wait after so many failures before: twice as long each time, up to a limit."""
+    return float(min(first_s * 2 ** min(failures, _MOST_DOUBLINGS), longest_s))
+
+
 class FailStop:
     """Around what must happen as a whole: an exception stops the coordinator, and goes no further."""
 
@@ -304,7 +312,7 @@ class ShardHost(Generic[S]):
         loop = asyncio.get_running_loop()
         if loop.time() - since > _LONGEST_RELOAD_S:
             failures = 0  # it worked for a while
-        delay_s = min(_FIRST_RELOAD_S * 2**failures, _LONGEST_RELOAD_S)
+        delay_s = pause_s(_FIRST_RELOAD_S, failures, _LONGEST_RELOAD_S)
         handle = loop.call_later(delay_s, lambda: self._reload(shard, failures + 1))
         self._reloads.add(handle)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from logging import DEBUG, WARNING, getLogger
 
-from groupkeeper.broker.shard_host import HostedShard
+from groupkeeper.broker.shard_host import HostedShard, pause_s
 from groupkeeper.broker.transaction_marker import Marker
 from groupkeeper.coordinator.transaction_coordinator import TransactionCoordinator
 from groupkeeper.coordinator.transaction_result import TransactionCall
@@ -206,7 +206,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             missing,
             error.__cause__ or error,
         )
-        delay_s = min(_RETRY_S * 2 ** (attempts - 1), _LONGEST_RETRY_S)
+        delay_s = pause_s(_RETRY_S, attempts - 1, _LONGEST_RETRY_S)
         loop = asyncio.get_running_loop()
         self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
 

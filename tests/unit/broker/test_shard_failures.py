@@ -16,7 +16,7 @@ from tests.unit.broker.peer import Peer
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.runtime_shard import _first_pass
-from groupkeeper.broker.shard_host import HostedShard
+from groupkeeper.broker.shard_host import HostedShard, pause_s
 from groupkeeper.broker.share_state import SHARE_STATE_TOPIC
 from groupkeeper.broker.topic_log import PartitionLog
 from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC
@@ -255,6 +255,30 @@ async def test_it_is_loaded_again_ever_more_rarely(broker: Broker, caplog: pytes
     assert first >= 0.1
     assert second >= 0.2
     assert third >= 0.4
+
+
+def test_pauses_have_an_end_however_often_it_fails() -> None:
+    assert [pause_s(0.1, failures, 30) for failures in (0, 1, 2)] == [0.1, 0.2, 0.4]
+    assert pause_s(0.1, 5000, 30) == 30
+
+
+async def test_one_that_resigned_while_it_was_loaded_does_nothing_more(broker: Broker) -> None:  # GP-05
+    peer = Peer(broker)
+    for offset in range(300):
+        await peer.commit({T0: offset})
+    index = broker.groups.partition_of("g")
+    broker.groups.resign(index)
+    broker.groups.elect(index)
+    shard = broker.groups.shards[index]
+    await asyncio.sleep(0)
+    assert shard.is_loading
+    broker.groups.resign(index)
+    await broker.groups.wait_until_loaded()
+    assert len(shard._timers) == 0
+    broker.groups.elect(index)
+    await broker.groups.wait_until_loaded()
+    assert await peer.fetch() == {T0: (299, NONE)}
+    assert len(broker.groups.shards[index]._timers) == 1
 
 
 # --- appends that fail
