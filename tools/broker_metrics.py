@@ -33,9 +33,10 @@ protocol="classic")` inside the event loop of a `Broker`; `broker.metric(...)` w
 `BackgroundBroker` and the pytest fixtures. `broker.metrics.samples()` has all of them, and `await
 broker.metrics.serve()` opens another endpoint.
 
-All exist from the start with value 0. Rates and times are those of the last 30 to 60 seconds, as with Kafka's
-defaults (`metrics.sample.window.ms`, `metrics.num.samples`); counts begin with the process. What Kafka refreshes
-every minute (groups by state) is counted here when somebody asks.
+All exist from the start with value 0, except `last-pruned-offset`: a partition has it once its log was cut. Rates and
+times are those of the last 30 to 60 seconds, as with Kafka's defaults (`metrics.sample.window.ms`,
+`metrics.num.samples`); counts begin with the process. What Kafka refreshes every minute (groups by state) is counted
+here at each request.
 """
 
 
