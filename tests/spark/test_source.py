@@ -29,8 +29,8 @@ T = TypeVar("T")
 PATIENCE_S = 60
 
 
-def new_topic(servers: str, partitions: int = 3) -> str:
-    name = f"topic-{uuid.uuid4().hex[:8]}"
+def new_topic(servers: str, partitions: int = 3, name: str | None = None) -> str:
+    name = name or f"topic-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE_S)
     return name
