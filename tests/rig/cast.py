@@ -16,6 +16,7 @@ from tests.rig.story import (
     Onlooker,
     Phoenix,
     Producer,
+    Reader,
     Sharer,
     Story,
     Topic,
@@ -107,13 +108,17 @@ def _part(rng: random.Random, cluster: str, prefix: str) -> Casting:
     cast.actors.append(Phoenix(cast.name("phoenix"), cluster, f"{prefix}-ashes", f"{prefix}-phoenix"))
     wide = cast.topic("wide", 200)
     cast.producer(wide, (10, 200), rate=30.0, linger_ms=1000)
+    vast = cast.topic("vast", 800)
+    cast.producer(vast, (10, 200), rate=15.0, linger_ms=1000)
     everything = [orders, blobs, jumbled, equal, stamped, paid, old, keyed, brief, growing]
     _readers(cast, everything)
     cast.committer(f"{prefix}-wide", [wide], every_s=15.0, share=0.9)
+    cast.committer(f"{prefix}-vast", [wide, vast], every_s=20.0, share=1.0)
     for odd in rng.sample(ODD_NAMES, 3):
         cast.committer(f"{prefix}{odd}" if odd[0] not in "-*" else odd, rng.sample(everything, 2), share=0.7,
                        metadata=ODD_METADATA)  # fmt: skip
     cast.committer(f"{prefix}-follower", [orders, old, paid], style="follow", every_s=1.0)
+    cast.actors.append(Reader(cast.name("alone"), cluster, f"{prefix}-alone", (orders, jumbled)))
     cast.committer(f"{prefix}-rare", rng.sample(everything, 3), every_s=20.0, metadata=ODD_METADATA)
     return cast
 

@@ -1,4 +1,4 @@
-"""Those who commit without being members of the group, and those who delete the oldest records."""
+"""Those who commit, or only read, without being members of the group, and those who delete the oldest records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.rig.actors import CLIENT, Performer, ends_of
 from tests.rig.consuming import ENDING, outcome_of
-from tests.rig.facts import Committed, Cut, now
-from tests.rig.story import Committer, Cutter
+from tests.rig.facts import Committed, Cut, Reading, now
+from tests.rig.story import Committer, Cutter, Reader
 
 LOOKED_AT = 8
 """Of so many partitions the ends of the log are asked for each time; the others' offsets are as before, or a guess."""
@@ -77,6 +77,30 @@ class CommitterThread(Performer):
                       outcomes[one.topic, one.partition], actor.name, began, ended)
             for one in offsets
         ))  # fmt: skip
+
+    def finish(self) -> None:
+        self._client.close()
+
+
+class ReaderThread(Performer):
+    """Asks for the group's offsets, which there are none of, and reads from the beginnings of the logs."""
+
+    actor: Reader
+
+    def begin(self) -> None:
+        actor = self.actor
+        self._client = confluent_kafka.Consumer({
+            "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
+            "enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.max.bytes": 100_000, **CLIENT,
+        })  # fmt: skip
+        topics = self._client.list_topics(timeout=60).topics
+        self._client.assign([
+            TopicPartition(name, place) for name in actor.topics for place in sorted(topics[name].partitions)
+        ])  # fmt: skip
+        self.notebook.write(Reading(actor.cluster, actor.group, actor.name, now()))
+
+    def step(self) -> None:
+        self._client.consume(100, 1.0)
 
     def finish(self) -> None:
         self._client.close()

@@ -93,6 +93,15 @@ class Committed(NamedTuple):
     ended: int
 
 
+class Reading(NamedTuple):
+    """A consumer reads in the name of a group that it neither joins nor commits for."""
+
+    cluster: str
+    group: str
+    actor: str
+    ended: int
+
+
 class Acknowledged(NamedTuple):
     """A share group is done with these records; not ``is_sure``: that may be or not."""
 
@@ -160,12 +169,12 @@ class Trouble(NamedTuple):
 
 
 Fact: TypeAlias = (
-    Made | Removed | Produced | TransactionEnded | Cut | Committed | Acknowledged | Consumed
+    Made | Removed | Produced | TransactionEnded | Cut | Committed | Acknowledged | Consumed | Reading
     | Joining | Assigned | Left | Trouble
 )  # fmt: skip
 KINDS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Acknowledged, Consumed,
+    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Acknowledged, Consumed, Reading,
                  Joining, Assigned, Left, Trouble)
 }  # fmt: skip
 

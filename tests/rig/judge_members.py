@@ -27,6 +27,13 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
 
 def judge(truth: Truth, answer: Answer) -> Verdict:
     verdict = Verdict()
+    shown = {row["group"] for part in ("groups", "members") for row in answer.content[part]}
+    for where, group in sorted(truth.never):
+        if where == answer.cluster:
+            verdict.comparisons += 1
+            if group in shown:
+                text = "is there, truth: a reader that never joins or commits"
+                verdict.differences.append(Difference(NAME, where, text, group=group))
     rows = {row["group"]: row for row in answer.content["groups"]}
     for where, group in sorted(set(truth.by_group) | set(truth.assigned)):
         if where != answer.cluster or group not in rows:
@@ -65,6 +72,10 @@ def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     content = copy.deepcopy(answer.content)
     known = {group for where, group in set(truth.by_group) | set(truth.assigned) if where == answer.cluster}
     calm = [row for row in content["groups"] if row["group"] in known and _is_calm(truth, answer, row["group"])]
+    never = [group for where, group in sorted(truth.never) if where == answer.cluster]
+    if never and rng.random() < 0.3:
+        content["groups"].append({"group": rng.choice(never)})
+        return replace(answer, content=content)
     if not calm:
         return None
     rng.choice(calm)["state"] = "NotReady"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tests.rig.asking import Difference
-from tests.rig.story import Actor, Committer, Consumer, Producer, Sharer, Story, topics_of
+from tests.rig.story import Actor, InGroup, Producer, Story, topics_of
 
 MINUTES = 0.5
 Perform = Callable[[Story], Sequence[Difference]]
@@ -45,8 +45,8 @@ def concerns(actor: Actor, difference: Difference) -> bool:
     )
     if not is_there:
         return False
-    if isinstance(actor, Consumer | Committer | Sharer) and difference.group is not None:
+    if isinstance(actor, InGroup) and difference.group is not None:
         return actor.group == difference.group
     if difference.topic is None:
-        return difference.group is None or not isinstance(actor, Consumer | Committer | Sharer)
+        return difference.group is None or not isinstance(actor, InGroup)
     return difference.topic in topics_of(actor)

@@ -88,6 +88,16 @@ class Committer:
 
 
 @dataclass(frozen=True)
+class Reader:
+    """Reads partitions that it assigns to itself, in the name of a group, and commits nothing: no group comes of it."""
+
+    name: str
+    cluster: str
+    group: str
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Cutter:
     """Deletes the oldest records of a topic now and then (DeleteRecords)."""
 
@@ -140,9 +150,12 @@ class Sharer:
     releases: float = 0.1
 
 
-Actor = Producer | Consumer | Committer | Cutter | Onlooker | Grower | Phoenix | Sharer
+InGroup = Consumer | Committer | Reader | Sharer
+"""Actors with a group and topics."""
+
+Actor = Producer | Consumer | Committer | Reader | Cutter | Onlooker | Grower | Phoenix | Sharer
 KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Producer, Consumer, Committer, Cutter, Onlooker, Grower, Phoenix, Sharer)
+    kind.__name__: kind for kind in (Producer, Consumer, Committer, Reader, Cutter, Onlooker, Grower, Phoenix, Sharer)
 }
 
 
@@ -189,7 +202,7 @@ class Story:
 
 
 def topics_of(actor: Actor) -> Sequence[str]:
-    return actor.topics if isinstance(actor, Consumer | Committer | Sharer) else (actor.topic,)
+    return actor.topics if isinstance(actor, InGroup) else (actor.topic,)
 
 
 def _actor(fields: dict[str, object]) -> Actor:

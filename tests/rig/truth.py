@@ -26,6 +26,7 @@ from tests.rig.facts import (
     Left,
     Made,
     Produced,
+    Reading,
     Removed,
     TransactionEnded,
     Trouble,
@@ -36,6 +37,8 @@ Place = tuple[str, str, int]
 
 Key = tuple[str, str, str, int]
 """Cluster, group, topic and partition."""
+
+GroupFact = Committed | Acknowledged | Consumed | Reading | Joining | Assigned | Left | Trouble
 
 FOREVER = 1 << 62
 RETRY_NS = 300_000_000
@@ -120,6 +123,8 @@ class Truth:
     removed: dict[tuple[str, str], list[Removed]] = field(default_factory=lambda: defaultdict(list))
     changed: dict[tuple[str, str], int] = field(default_factory=dict)
     """Of topics that were removed, made again or grown: when last."""
+    never: set[tuple[str, str]] = field(default_factory=set)
+    """Names of groups that there must not be."""
     joining: dict[tuple[str, str], list[Joining]] = field(default_factory=lambda: defaultdict(list))
     commits: dict[Key, list[Committed]] = field(default_factory=lambda: defaultdict(list))
     by_group: dict[tuple[str, str], set[Key]] = field(default_factory=lambda: defaultdict(set))
@@ -171,7 +176,7 @@ class Truth:
             case Cut():
                 self.logs[fact.cluster, fact.topic, fact.partition].cuts.append(fact)
 
-    def _add_to_group(self, fact: Committed | Acknowledged | Consumed | Joining | Assigned | Left | Trouble) -> None:
+    def _add_to_group(self, fact: GroupFact) -> None:
         match fact:
             case Committed() if fact.outcome != FAILED or fact.ended - fact.began > RETRY_NS:
                 key = (fact.cluster, fact.group, fact.topic, fact.partition)
@@ -179,6 +184,8 @@ class Truth:
                 self.by_group[fact.cluster, fact.group].add(key)
             case Acknowledged():
                 self.shared[fact.cluster, fact.group, fact.topic, fact.partition].append(fact)
+            case Reading():
+                self.never.add((fact.cluster, fact.group))
             case Joining():
                 self.joining[fact.cluster, fact.group].append(fact)
             case Assigned():

@@ -12,13 +12,25 @@ import sys
 from pathlib import Path
 
 from tests.rig.actors import Gate, Performer
-from tests.rig.committing import CommitterThread, CutterThread
+from tests.rig.committing import CommitterThread, CutterThread, ReaderThread
 from tests.rig.consuming import ConsumerThread
 from tests.rig.facts import Notebook
 from tests.rig.others import AiokafkaThread, KafkaPythonThread
 from tests.rig.producing import ProducerThread
 from tests.rig.sharing import SharerThread
-from tests.rig.story import Actor, Committer, Consumer, Cutter, Grower, Onlooker, Phoenix, Producer, Sharer, Story
+from tests.rig.story import (
+    Actor,
+    Committer,
+    Consumer,
+    Cutter,
+    Grower,
+    Onlooker,
+    Phoenix,
+    Producer,
+    Reader,
+    Sharer,
+    Story,
+)
 from tests.rig.upheaval import GrowerThread, OnlookerThread, PhoenixThread
 
 LIBRARIES = {"confluent": ConsumerThread, "kafka-python": KafkaPythonThread, "aiokafka": AiokafkaThread}
@@ -33,6 +45,8 @@ def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, s
             return LIBRARIES[actor.library](actor, gate, notebook, servers, rng)
         case Committer():
             return CommitterThread(actor, gate, notebook, servers, rng)
+        case Reader():
+            return ReaderThread(actor, gate, notebook, servers, rng)
         case Cutter():
             return CutterThread(actor, gate, notebook, servers, rng)
         case Onlooker():
