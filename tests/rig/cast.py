@@ -18,6 +18,7 @@ from tests.rig.story import (
     Producer,
     Reader,
     Sharer,
+    Sleeper,
     Story,
     Topic,
 )
@@ -56,7 +57,7 @@ class Casting:
         self.actors.append(Producer(self.name("writer"), self.cluster, topic, size=size, **(settings | fields)))  # type: ignore[arg-type]
 
     def consumers(self, count: int, topics: Sequence[str], **fields: object) -> None:
-        group = f"{self.prefix}-{fields.get('protocol', 'classic')}-{len(self.actors)}"
+        group = fields.pop("group", f"{self.prefix}-{fields.get('protocol', 'classic')}-{len(self.actors)}")
         for _ in range(count):
             every = self.rng.choice([1, 10, 50])
             self.actors.append(
@@ -118,6 +119,7 @@ def _part(rng: random.Random, cluster: str, prefix: str) -> Casting:
         cast.committer(f"{prefix}{odd}" if odd[0] not in "-*" else odd, rng.sample(everything, 2), share=0.7,
                        metadata=ODD_METADATA)  # fmt: skip
     cast.committer(f"{prefix}-follower", [orders, old, paid], style="follow", every_s=1.0)
+    cast.actors.append(Sleeper(cast.name("sleeper"), cluster, f"{prefix}-sleepers", (orders, jumbled, old)))
     cast.actors.append(Reader(cast.name("alone"), cluster, f"{prefix}-alone", (orders, jumbled)))
     cast.committer(f"{prefix}-rare", rng.sample(everything, 3), every_s=20.0, metadata=ODD_METADATA)
     return cast
@@ -134,6 +136,9 @@ def _readers(cast: Casting, topics: list[str]) -> None:
     if release_of(cast.cluster) >= (4, 0):
         cast.consumers(2, rng.sample(topics, 3), protocol="consumer", commits=0.8)
         cast.consumers(1, rng.sample(topics, 2), protocol="consumer", flap_s=15.0)
+        mixed = rng.sample(topics, 2)
+        cast.consumers(1, mixed, group=f"{cast.prefix}-mixed")
+        cast.consumers(1, mixed, group=f"{cast.prefix}-mixed", protocol="both", flap_s=12.0)
     if release_of(cast.cluster) >= (4, 2):
         for _ in range(2):
             name, group = cast.name("sharer"), f"{cast.prefix}-sharers"

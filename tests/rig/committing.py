@@ -91,7 +91,7 @@ class ReaderThread(Performer):
         actor = self.actor
         self._client = confluent_kafka.Consumer({
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
-            "enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.max.bytes": 100_000, **CLIENT,
+            "enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.max.bytes": 1_000_000, **CLIENT,
         })  # fmt: skip
         topics = self._client.list_topics(timeout=60).topics
         self._client.assign([

@@ -51,14 +51,15 @@ class ConsumerThread(Performer):
 
     def _join(self) -> None:
         actor = self.actor
+        self._session += 1
+        protocol = actor.protocol if actor.protocol != "both" else ("classic", "consumer")[self._session % 2]
         settings: dict[str, Any] = {
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
-            "enable.auto.commit": False, "auto.offset.reset": "earliest", "group.protocol": actor.protocol,
+            "enable.auto.commit": False, "auto.offset.reset": "earliest", "group.protocol": protocol,
             "fetch.max.bytes": 4_000_000, "queued.max.messages.kbytes": 8192, **CLIENT,
         }  # fmt: skip
-        if actor.protocol == "classic":
+        if protocol == "classic":
             settings |= {"session.timeout.ms": SESSION_MS, "partition.assignment.strategy": actor.assignor}
-        self._session += 1
         self._has, self._positions, self._unsaved = set(), {}, 0
         self._held.clear()
         self._paused = set()

@@ -78,7 +78,7 @@ class Cut(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A group's offset was committed; ``offset`` -1: deleted. ``transaction``: counts when that is committed."""
+    """A group's offset was committed; ``offset`` -1: deleted. ``stated_ms``: the time of the commit, if not then."""
 
     cluster: str
     group: str
@@ -91,6 +91,13 @@ class Committed(NamedTuple):
     actor: str
     began: int
     ended: int
+    stated_ms: int = -1
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """Between which the commit says that it was made."""
+        at = self.stated_ms * 1_000_000
+        return (self.began, self.ended) if at < 0 else (at, at)
 
 
 class Reading(NamedTuple):

@@ -225,7 +225,8 @@ def _may_repeat(commit: Committed) -> bool:
 
 def _is_then(row: Row, commit: Committed) -> bool:
     at = row["commit_time"] or row["log_time"]
-    return commit.began // MS <= _ns(at) // MS <= commit.ended // MS
+    began, ended = commit.times
+    return began // MS <= _ns(at) // MS <= ended // MS
 
 
 def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
@@ -249,7 +250,7 @@ def _compare_rates(truth: Truth, tables: Tables, verdict: Verdict) -> None:
     for key, commits in truth.commits.items():
         for one in commits:
             if one.offset >= 0:
-                minutes = {one.began // MINUTE_NS, one.ended // MINUTE_NS}
+                minutes = {at // MINUTE_NS for at in one.times}
                 surely.update((*key[:2], minute) for minute in minutes if len(minutes) == 1 and one.outcome == DONE)
                 for turn in minutes:
                     perhaps[key[0], key[1], turn] += RETRIES if _may_repeat(one) else 1

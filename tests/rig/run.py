@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.brokers import RunningBroker
 from tests.rig import (
     judge_clone,
     judge_describe,
@@ -31,7 +32,8 @@ from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
 from tests.rig.facts import Notebook, Tail, Trouble, now
 from tests.rig.judge_watch import Watching
-from tests.rig.story import Consumer, Story
+from tests.rig.sleeping import put_to_sleep
+from tests.rig.story import Consumer, Sleeper, Story
 from tests.rig.truth import Truth
 from tests.rig.upheaval import LOOK_S
 
@@ -163,7 +165,16 @@ class Run:
             stack.callback(self._stop_cluster, cluster, broker)
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda broker: broker.start(), brokers.values()))
+            list(pool.map(self._begin_with_the_past, brokers, brokers.values()))
         return {cluster: broker.bootstrap_servers for cluster, broker in brokers.items()}
+
+    def _begin_with_the_past(self, cluster: str, broker: RunningBroker) -> None:
+        sleepers = [one for one in self.story.actors if isinstance(one, Sleeper) and one.cluster == cluster]
+        for one in sleepers:
+            self.notebook.write(*put_to_sleep(one, broker.bootstrap_servers))
+        if sleepers:
+            broker.stop(keep=True)
+            broker.start()
 
     def _stop_cluster(self, cluster: str, broker: Any) -> None:
         if broker.log.exists():
@@ -173,7 +184,8 @@ class Run:
     def _start_workers(self, stack: ExitStack) -> None:
         """One for each cluster, and one for each who is to be killed."""
         for index, cluster in enumerate(self.story.clusters):
-            mine = [actor for actor in self.story.actors if actor.cluster == cluster]
+            mine = [actor for actor in self.story.actors
+                    if actor.cluster == cluster and not isinstance(actor, Sleeper)]  # fmt: skip
             mortal = [actor.name for actor in mine if isinstance(actor, Consumer) and actor.dies_s]
             lasting = [actor.name for actor in mine if actor.name not in mortal]
             for name, actors in ((f"worker-{index}", lasting), *((f"mortal-{one}", [one]) for one in mortal)):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import get_args
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Producer:
 class Consumer:
     """``library``: confluent, kafka-python, aiokafka. ``commits``: the share of partitions that it commits each time.
 
+    ``protocol``: classic, consumer, both (the other one each time it joins).
     ``flap_s``: leaves and comes back after so long, 0: stays. ``dies_s``: is killed after so long, 0: lives.
     """
 
@@ -85,6 +87,16 @@ class Committer:
     every_s: float = 2.0
     share: float = 0.5
     metadata: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True)
+class Sleeper:
+    """Has committed days ago, and has been idle since."""
+
+    name: str
+    cluster: str
+    group: str
+    topics: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -150,13 +162,11 @@ class Sharer:
     releases: float = 0.1
 
 
-InGroup = Consumer | Committer | Reader | Sharer
+InGroup = Consumer | Committer | Sleeper | Reader | Sharer
 """Actors with a group and topics."""
 
-Actor = Producer | Consumer | Committer | Reader | Cutter | Onlooker | Grower | Phoenix | Sharer
-KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Producer, Consumer, Committer, Reader, Cutter, Onlooker, Grower, Phoenix, Sharer)
-}
+Actor = Producer | Consumer | Committer | Sleeper | Reader | Cutter | Onlooker | Grower | Phoenix | Sharer
+KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Actor)}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from tests.rig.story import (
     Producer,
     Reader,
     Sharer,
+    Sleeper,
     Story,
 )
 from tests.rig.upheaval import GrowerThread, OnlookerThread, PhoenixThread
@@ -45,6 +46,8 @@ def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, s
             return LIBRARIES[actor.library](actor, gate, notebook, servers, rng)
         case Committer():
             return CommitterThread(actor, gate, notebook, servers, rng)
+        case Sleeper():
+            raise AssertionError("who sleeps does nothing")
         case Reader():
             return ReaderThread(actor, gate, notebook, servers, rng)
         case Cutter():
