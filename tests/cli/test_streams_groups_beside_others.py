@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.test_groups_watch import end, until, watching
 from tests.differential.wire import Pool
 
 from groupkeeper.cli.main import main
@@ -120,6 +121,14 @@ def test_the_group_is_deleted_by_the_command_for_its_type(run: Any) -> None:
     [problem] = report["problems"]
     assert (status, report["deleted"], problem["error"]) == (1, [], "NOT_OF_CONSUMERS")
     assert problem["message"] == "a streams group: 'kafka-streams-groups --delete --group app' deletes it"
+
+
+@pytest.mark.parametrize("words", [["app"], ["--all-groups"]])
+def test_it_is_followed(servers: str, words: list[str]) -> None:
+    with watching(servers, *words, "--output", "json") as process:
+        place = {"topic": "t", "partition": 0}
+        until(process, ("type", None, None, "Streams"), ("member_present", "m", None, [place]))
+        end(process)
 
 
 def test_a_plan_names_its_type_and_waits_for_its_members(

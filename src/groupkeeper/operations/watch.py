@@ -19,6 +19,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.selection import Names, list_selected
 from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 
 Partitions: TypeAlias = tuple[TopicPartition, ...]
@@ -109,7 +110,7 @@ async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> 
     """The groups that are meant, as they are now."""
     group_ids = set(names.exact)
     if names.patterns or not names:
-        listed, selection = await list_selected(admin, names, with_share=True)
+        listed, selection = await list_selected(admin, names, with_share=True, with_streams=True)
         for failure in selection.failed.values():
             raise failure
         group_ids.update(group.group_id for group in listed)
@@ -118,9 +119,11 @@ async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> 
     for group_id, group in described.done.items():
         seen[group_id] = None if group.group_state is GroupState.DEAD else group
     shares = await share_groups_among(admin, described.failed, timeout_ms=timeout_ms)
-    for group_id, failed in (described.failed | shares.failed).items():
+    others = {group_id: failed for group_id, failed in described.failed.items() if group_id not in shares.done}
+    streams = await streams_groups_among(admin, others, timeout_ms=timeout_ms)
+    for group_id, failed in (described.failed | shares.failed | streams.failed).items():
         seen[group_id] = None if isinstance(failed, GroupIdNotFound) else failed
-    return seen | shares.done
+    return seen | shares.done | streams.done
 
 
 def changes(group_id: str, before: Description | None, after: Description | None) -> Iterator[Change]:
