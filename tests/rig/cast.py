@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tests.rig.clusters import release_of
+from tests.rig.clusters import kind_of, release_of
 from tests.rig.story import (
     Actor,
     Committer,
@@ -20,6 +20,7 @@ from tests.rig.story import (
     Sharer,
     Sleeper,
     Story,
+    Streamer,
     Topic,
 )
 
@@ -71,6 +72,11 @@ class Casting:
 def draw(seed: int, minutes: float, clusters: Sequence[str]) -> Story:
     """The story of a seed. Clusters get the same sorts of topics, with what is drawn for each."""
     parts = [_part(random.Random(f"{seed}:{index}"), cluster, f"c{index}") for index, cluster in enumerate(clusters)]
+    _vast(parts[seed % len(parts)])
+    can_java = any(kind_of(cluster) == "apache-4.3.1" for cluster in clusters)
+    for index, one in enumerate(parts):
+        if (seed + index) % 2 and (can_java or kind_of(one.cluster) != "embedded"):
+            _java(one)
     for index, one in enumerate(parts):
         if len(parts) > 1:
             _mirror(one, parts[(index + 1) % len(parts)])
@@ -109,12 +115,9 @@ def _part(rng: random.Random, cluster: str, prefix: str) -> Casting:
     cast.actors.append(Phoenix(cast.name("phoenix"), cluster, f"{prefix}-ashes", f"{prefix}-phoenix"))
     wide = cast.topic("wide", 200)
     cast.producer(wide, (10, 200), rate=30.0, linger_ms=1000)
-    vast = cast.topic("vast", 800)
-    cast.producer(vast, (10, 200), rate=15.0, linger_ms=1000)
     everything = [orders, blobs, jumbled, equal, stamped, paid, old, keyed, brief, growing]
     _readers(cast, everything)
     cast.committer(f"{prefix}-wide", [wide], every_s=15.0, share=0.9)
-    cast.committer(f"{prefix}-vast", [wide, vast], every_s=20.0, share=1.0)
     for odd in rng.sample(ODD_NAMES, 3):
         cast.committer(f"{prefix}{odd}" if odd[0] not in "-*" else odd, rng.sample(everything, 2), share=0.7,
                        metadata=ODD_METADATA)  # fmt: skip
@@ -143,6 +146,21 @@ def _readers(cast: Casting, topics: list[str]) -> None:
         for _ in range(2):
             name, group = cast.name("sharer"), f"{cast.prefix}-sharers"
             cast.actors.append(Sharer(name, cast.cluster, group, (topics[0], topics[3])))
+        cast.actors.append(Streamer(cast.name("streamer"), cast.cluster, f"{cast.prefix}-streams", topics[2]))
+
+
+def _vast(cast: Casting) -> None:
+    """A group of 1,000 partitions, on one cluster of a story, as brokers take their time for so many logs."""
+    vast = cast.topic("vast", 800)
+    cast.producer(vast, (10, 200), rate=15.0, linger_ms=1000)
+    cast.committer(f"{cast.prefix}-vast", [f"{cast.prefix}-wide", vast], every_s=20.0, share=1.0)
+
+
+def _java(cast: Casting) -> None:
+    """Not on all clusters, as each costs a JVM."""
+    protocol = cast.rng.choice(["classic", "consumer"]) if release_of(cast.cluster) >= (4, 0) else "classic"
+    topics = cast.rng.sample(("orders", "jumbled", "equal", "paid"), 2)
+    cast.consumers(1, [f"{cast.prefix}-{one}" for one in topics], library="java", protocol=protocol, commits=0.8)
 
 
 def _mirror(cast: Casting, other: Casting) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import aiokafka
@@ -11,11 +13,14 @@ import aiokafka.errors
 import kafka
 import kafka.errors
 from tests.rig.actors import Performer
+from tests.rig.clusters import release_of
 from tests.rig.consuming import SESSION_MS
 from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Joining, Left, now
 from tests.rig.story import Consumer
+from tools.apache_kafka import java_command
 
 Place = tuple[str, int]
+JAVA_SOURCE = Path(__file__).parent / "java" / "RigConsumer.java"
 
 
 class OtherThread(Performer):
@@ -185,3 +190,56 @@ class AiokafkaThread(OtherThread):
         except aiokafka.errors.KafkaError:
             return MAYBE
         return DONE
+
+
+class JavaThread(OtherThread):
+    """Apache's own consumer, of the cluster's version, in a process that does what it reads (java/RigConsumer.java)."""
+
+    def enter(self) -> None:
+        actor = self.actor
+        version = ".".join(map(str, release_of(actor.cluster)))
+        settings = {
+            "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
+            "enable.auto.commit": "false", "auto.offset.reset": "earliest", "max.poll.records": "50",
+        }  # fmt: skip
+        if release_of(actor.cluster) >= (4, 0):
+            settings["group.protocol"] = actor.protocol
+        if actor.protocol == "classic":
+            settings |= {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "1000"}
+        words = [",".join(actor.topics), *(f"{name}={value}" for name, value in settings.items())]
+        self._child = subprocess.Popen(
+            java_command(str(JAVA_SOURCE), *words, version=version, heap="128m"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def leave(self) -> None:
+        self._child.communicate()
+
+    def read(self, seconds: float) -> list[tuple[str, int, int]]:
+        *lines, _ = self._tell("rest" if self.gate.is_closed else "poll", int(seconds * 1000))
+        records = []
+        for what, *words in lines:
+            if what == "assigned":
+                pairs = zip(words[::2], words[1::2], strict=True)
+                self.note_assignment([kafka.TopicPartition(topic, int(partition)) for topic, partition in pairs])
+            else:
+                records.append((words[0], int(words[1]), int(words[2])))
+        return records
+
+    def save(self, wanted: dict[Place, int], metadata: str) -> str:
+        offsets = [word for place, at in wanted.items() for word in (*place, at)]
+        (outcome,) = self._tell("commit", f"={metadata}", *offsets)
+        return outcome[0]
+
+    def _tell(self, *words: object) -> list[list[str]]:
+        """The words of the lines of its answer, of which the last is how that ended."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(" ".join(map(str, words)) + "\n")
+        self._child.stdin.flush()
+        answer = []
+        for line in self._child.stdout:
+            answer.append(line.split())
+            if answer[-1] in ([DONE], [FAILED], [MAYBE]):
+                return answer
+        raise AssertionError(f"Java ended with {self._child.wait()}, see the worker's log")

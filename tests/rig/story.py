@@ -55,9 +55,9 @@ class Producer:
 
 @dataclass(frozen=True)
 class Consumer:
-    """``library``: confluent, kafka-python, aiokafka. ``commits``: the share of partitions that it commits each time.
+    """``library``: confluent, kafka-python, aiokafka, java. ``protocol``: classic, consumer, both (by turns).
 
-    ``protocol``: classic, consumer, both (the other one each time it joins).
+    ``commits``: the share of partitions that it commits each time.
     ``flap_s``: leaves and comes back after so long, 0: stays. ``dies_s``: is killed after so long, 0: lives.
     """
 
@@ -162,10 +162,22 @@ class Sharer:
     releases: float = 0.1
 
 
-InGroup = Consumer | Committer | Sleeper | Reader | Sharer
-"""Actors with a group and topics."""
+@dataclass(frozen=True)
+class Streamer:
+    """The member of a streams group that reads one topic."""
 
-Actor = Producer | Consumer | Committer | Sleeper | Reader | Cutter | Onlooker | Grower | Phoenix | Sharer
+    name: str
+    cluster: str
+    group: str
+    topic: str
+
+
+InGroup = Consumer | Committer | Sleeper | Reader | Sharer | Streamer
+"""Actors with a group."""
+
+OfOneTopic = Producer | Cutter | Onlooker | Grower | Phoenix | Streamer
+
+Actor = Producer | Consumer | Committer | Sleeper | Reader | Cutter | Onlooker | Grower | Phoenix | Sharer | Streamer
 KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Actor)}
 
 
@@ -212,7 +224,7 @@ class Story:
 
 
 def topics_of(actor: Actor) -> Sequence[str]:
-    return actor.topics if isinstance(actor, InGroup) else (actor.topic,)
+    return (actor.topic,) if isinstance(actor, OfOneTopic) else actor.topics
 
 
 def _actor(fields: dict[str, object]) -> Actor:

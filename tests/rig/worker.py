@@ -15,7 +15,7 @@ from tests.rig.actors import Gate, Performer
 from tests.rig.committing import CommitterThread, CutterThread, ReaderThread
 from tests.rig.consuming import ConsumerThread
 from tests.rig.facts import Notebook
-from tests.rig.others import AiokafkaThread, KafkaPythonThread
+from tests.rig.others import AiokafkaThread, JavaThread, KafkaPythonThread
 from tests.rig.producing import ProducerThread
 from tests.rig.sharing import SharerThread
 from tests.rig.story import (
@@ -31,10 +31,17 @@ from tests.rig.story import (
     Sharer,
     Sleeper,
     Story,
+    Streamer,
 )
+from tests.rig.streaming import StreamerThread
 from tests.rig.upheaval import GrowerThread, OnlookerThread, PhoenixThread
 
-LIBRARIES = {"confluent": ConsumerThread, "kafka-python": KafkaPythonThread, "aiokafka": AiokafkaThread}
+LIBRARIES = {
+    "confluent": ConsumerThread,
+    "kafka-python": KafkaPythonThread,
+    "aiokafka": AiokafkaThread,
+    "java": JavaThread,
+}
 
 
 def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, str], seed: int) -> Performer:
@@ -58,6 +65,8 @@ def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, s
             return GrowerThread(actor, gate, notebook, servers, rng)
         case Sharer():
             return SharerThread(actor, gate, notebook, servers, rng)
+        case Streamer():
+            return StreamerThread(actor, gate, notebook, servers, rng)
         case Phoenix():
             return PhoenixThread(actor, gate, notebook, servers, rng)
 

@@ -33,16 +33,22 @@ NOT_READY = (14, 15, 16)
 WITH_NAMES = 9
 """The last version of OffsetCommit whose topics have names."""
 
+NOTE = "note"
+"""The metadata of commits."""
+
 A = TypeVar("A", StreamsGroupHeartbeatResponse, OffsetCommitResponse)
 
 
 class StreamsMember:
     """It reads a topic; each method takes its own connection, which the membership outlives."""
 
-    def __init__(self, servers: str, group_id: str, topic: str, member_id: str) -> None:
+    def __init__(
+        self, servers: str, group_id: str, topic: str, member_id: str, client_id: str = "streams-client"
+    ) -> None:
         self.member_id = member_id
         self.epoch = 0
         self._servers = servers
+        self._client_id = client_id
         self._group_id = group_id
         self._topic = topic
 
@@ -62,13 +68,17 @@ class StreamsMember:
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit offsets of the topic, by partition, as a member of this epoch."""
-        parts = [OffsetCommitRequestPartition(number, offset, -1, "note") for number, offset in offsets.items()]
+        parts = [OffsetCommitRequestPartition(number, offset, -1, NOTE) for number, offset in offsets.items()]
         request = OffsetCommitRequest(
             self._group_id, self.epoch, self.member_id, topics=[OffsetCommitRequestTopic(self._topic, partitions=parts)]
         )
         answer = asyncio.run(self._ask(request, OffsetCommitResponse, WITH_NAMES))
         codes = [part.error_code for each in answer.topics for part in each.partitions]
         assert codes == [0] * len(offsets)
+
+    def beat(self) -> None:
+        """Stay a member."""
+        self.epoch = self._beat(self.epoch).member_epoch
 
     def leave(self) -> None:
         self._beat(LEAVES)
@@ -90,7 +100,7 @@ class StreamsMember:
             (await admin.find_coordinators([self._group_id])).all()
 
     async def _ask(self, request: Any, answer_type: type[A], max_version: int = 2**15) -> A:
-        properties = {"client.id": "streams-client"}
+        properties = {"client.id": self._client_id}
         cluster = Cluster(parse_bootstrap_servers(self._servers), Settings.of_properties(properties), security_of({}))
         try:
             deadline = cluster.deadline("ask", PATIENCE_S * 1000)

@@ -1,0 +1,99 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * A consumer that does what its standard input says: java RigConsumer.java TOPIC,TOPIC name=value... (properties).
+ * "poll MS" and "rest MS" (without reading) print "record TOPIC PARTITION OFFSET" for each record and "assigned TOPIC
+ * PARTITION ..." after a change; "commit =METADATA TOPIC PARTITION OFFSET ..." commits. Each ends with "done", "failed"
+ * or "maybe". At the end of the input it leaves.
+ */
+public class RigConsumer implements ConsumerRebalanceListener {
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private boolean isChanged = false;
+
+    RigConsumer(Properties properties) {
+        consumer = new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    public static void main(String[] args) throws Exception {
+        Properties properties = new Properties();
+        for (int index = 1; index < args.length; index++) {
+            String[] parts = args[index].split("=", 2);
+            properties.put(parts[0], parts[1]);
+        }
+        RigConsumer member = new RigConsumer(properties);
+        try (member.consumer;
+                BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+            member.consumer.subscribe(List.of(args[0].split(",")), member);
+            for (String line = input.readLine(); line != null; line = input.readLine()) {
+                System.out.println(member.answer(line.split(" ")));
+            }
+        }
+    }
+
+    private String answer(String[] words) {
+        if (words[0].equals("commit")) {
+            return commit(words);
+        }
+        if (words[0].equals("rest")) {
+            consumer.pause(consumer.assignment());
+        } else {
+            consumer.resume(consumer.paused());
+        }
+        StringBuilder lines = new StringBuilder();
+        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(Long.parseLong(words[1])))) {
+            lines.append("record " + record.topic() + " " + record.partition() + " " + record.offset() + "\n");
+        }
+        if (isChanged) {
+            isChanged = false;
+            lines.append("assigned");
+            for (TopicPartition place : consumer.assignment()) {
+                lines.append(" " + place.topic() + " " + place.partition());
+            }
+            lines.append("\n");
+        }
+        return lines + "done";
+    }
+
+    private String commit(String[] words) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        for (int index = 2; index < words.length; index += 3) {
+            TopicPartition place = new TopicPartition(words[index], Integer.parseInt(words[index + 1]));
+            offsets.put(place, new OffsetAndMetadata(Long.parseLong(words[index + 2]), words[1].substring(1)));
+        }
+        try {
+            consumer.commitSync(offsets, Duration.ofSeconds(30));
+        } catch (CommitFailedException | RebalanceInProgressException refused) {
+            return "failed";
+        } catch (KafkaException unknown) {
+            return "maybe";
+        }
+        return "done";
+    }
+
+    @Override
+    public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+        isChanged = true;
+    }
+
+    @Override
+    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        isChanged = true;
+    }
+}
