@@ -107,6 +107,15 @@ def offsets_of(servers: str, group_id: str) -> Mapping[TopicPartition, OffsetAnd
     return asyncio.run(ask())
 
 
+def commit(servers: str, offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> None:
+    async def send() -> None:
+        async with Admin(servers) as admin:
+            for batch in (await admin.alter_offsets_of_groups(offsets)).all().values():
+                batch.all()
+
+    asyncio.run(send())
+
+
 def test_an_undo_shows_what_it_takes_back_and_asks(servers: str, tmp_path: Path) -> None:
     journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
     where = ["--bootstrap-server", servers]
@@ -158,6 +167,45 @@ def test_the_number_of_several_groups_is_asked_for(servers: str, tmp_path: Path,
     terminal.press("1\n")
     assert terminal.end() == 1
     assert "nothing was changed" in terminal.shown
+    assert offsets_of(servers, "billing") == before
+
+
+@pytest.mark.parametrize("command", ["reset", "apply", "undo"])
+def test_what_is_committed_before_the_answer_is_not_overwritten(servers: str, tmp_path: Path, command: str) -> None:
+    journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
+    where = ["--bootstrap-server", servers]
+    path = str(tmp_path / "plan.json")
+    place, groups = TopicPartition("orders", 0), ("first", "second")
+    commit(servers, {group_id: {place: OffsetAndMetadata(2)} for group_id in groups})
+    before = ["plan", "reset", *groups, "--topic", "orders:0", "--to-offset", "1", "--save", path]
+    if command == "undo":
+        before = ["groups", "reset", *groups, "--topic", "orders:0", "--to-offset", "1", "--execute"]
+    done = subprocess.run([*COMMAND, *before, *where], env={**os.environ, **journal}, capture_output=True, check=False)
+    assert done.returncode == 0
+    words = {
+        "reset": ["groups", "reset", "first", "secon?", "--topic", "orders:0", "--to-offset", "1", "--execute"],
+        "apply": ["apply", path, "--execute"],
+        "undo": ["undo"],
+    }[command]
+    terminal = Terminal(*words, *where, **journal)
+    terminal.read(QUESTION.format(2))
+    commit(servers, {"first": {place: OffsetAndMetadata(3)}})
+    terminal.press("2\n")
+    assert terminal.end() == 1
+    assert offsets_of(servers, "first") == {place: OffsetAndMetadata(3)}
+    assert "and is committed at 3 now" in terminal.shown.replace("\r\n", " ")
+
+
+def test_ctrl_c_at_the_question(servers: str, tmp_path: Path) -> None:
+    journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
+    before = offsets_of(servers, "billing")
+    words = ["groups", "delete", "[bz]*", "--execute", "--bootstrap-server", servers]
+    terminal = Terminal(*words, **journal)
+    terminal.read(QUESTION.format(2))
+    terminal.press("\x03")
+    assert terminal.end() == 130
+    assert terminal.shown.endswith("interrupted\r\n")
+    assert "Traceback" not in terminal.shown
     assert offsets_of(servers, "billing") == before
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -55,30 +57,32 @@ def add_creating(command: ArgumentParser, deed: str) -> None:
     command.add_argument("--create", action="store_true", help=f"{deed} groups, too, that don't exist")
 
 
-def check_confirmed(
+async def check_confirmed(
     options: Namespace, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
-) -> None:
+) -> bool:
     """Raise NotConfirmed unless the number of groups is the confirmed one; at a terminal it is asked for.
 
-    ``are_named``: each of the groups was typed, so that nothing has to be confirmed. ``show`` is called before it is
-    asked. Where no group is left to change, there is nothing to confirm, whatever number was expected.
+    True: it was asked for, and what was compared with the cluster before may be different by now. ``are_named``: each
+    of the groups was typed, so that nothing has to be confirmed. ``show`` is called before it is asked. Where no group
+    is left to change, there is nothing to confirm, whatever number was expected.
     """
     if not count:
-        return
+        return False
     if options.confirm is not None:
         if options.confirm != count:
             raise NotConfirmed(
                 f"argument --confirm: {options.confirm} is not the number of groups, which is {count}; "
                 "nothing was changed"
             )
-        return
+        return False
     if not options.execute or count < 2 or are_named:
-        return
+        return False
     if not can_ask():
         raise NotConfirmed(f"{count} groups would be changed: add --confirm {count}; nothing was changed")
     if show is not None:
         show()
-    ask(count)
+    await ask(count)
+    return True
 
 
 def can_ask() -> bool:
@@ -86,11 +90,24 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-def ask(count: int) -> None:
+async def ask(count: int) -> None:
     """Let the person at the terminal type how many groups are changed. Raises NotConfirmed."""
     complain(f"Type the number of groups, {count}, to change them, anything else to leave them as they are: ")
-    if sys.stdin.readline().strip() != str(count):
+    if (await _typed()).strip() != str(count):
         raise NotConfirmed("nothing was changed")
+
+
+async def _typed() -> str:
+    """The next line that is typed. It is waited for in the event loop: there Ctrl-C ends the command at once."""
+    loop = asyncio.get_running_loop()
+    is_there = asyncio.Event()
+    with contextlib.suppress(NotImplementedError):  # on Windows
+        loop.add_reader(sys.stdin, is_there.set)
+        try:
+            await is_there.wait()
+        finally:
+            loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def show_first(asking: Asking, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:

@@ -54,7 +54,7 @@ async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
         problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
     verdict = await check(asking.admin, made.plan)
     applied = Applied(verdict.ready, verdict.already, verdict.troubles)
-    check_confirmed(options, len(made.plan.groups))
+    await check_confirmed(options, len(made.plan.groups))
     remarks = consequences(verdict.ready)
     if options.execute and verdict.ready:
         recorder = own_recorder(options, remarks)
@@ -96,7 +96,7 @@ async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
     found = await look_at_deletion(asking.admin, selection.group_ids)
     yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
-    check_confirmed(
+    await check_confirmed(
         options,
         len(would_be),
         are_named=are_typed(options),

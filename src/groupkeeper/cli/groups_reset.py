@@ -118,7 +118,9 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
         show_first(asking, NEW_OFFSETS, rows, meaning)
 
-    check_confirmed(options, len(verdict.ready), are_named=are_typed(options), show=show)
+    if await check_confirmed(options, len(verdict.ready), are_named=are_typed(options), show=show):
+        verdict = await check(asking.admin, plan, creates=options.create)
+        applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     if options.execute and verdict.ready:
 
         def tell(done: int) -> None:

@@ -137,13 +137,14 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     if options.wait is not None:
         verdict = await compared(asking, plan)
     remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups)]
-    check_confirmed(options, len(plan.groups), are_named=can_ask())
+    await check_confirmed(options, len(plan.groups), are_named=can_ask())
     would_be = foreseen(options, verdict)
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():
         show_first(asking, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
-        ask(len(plan.groups))
+        await ask(len(plan.groups))
         options.execute = True
+        verdict = await compared(asking, plan)
     if is_decided or not can_ask() or options.output == "json":
         yield Page(remarks=remarks)
     async for page in apply_pages(asking, plan, verdict):
