@@ -1,0 +1,102 @@
+"""Which clusters a refresh of `follow` waits for: a slow first read, or a failing cluster, holds up no other."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from groupkeeper.pipeline.instants import Identity, Instant
+from groupkeeper.pipeline.jobs.follow import _Following
+from groupkeeper.pipeline.jobs.reading import Reading
+from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
+from groupkeeper.pipeline.options import parse_options
+from groupkeeper.pipeline.planning import Range
+
+TOPIC = "__consumer_offsets"
+NO_OUTPUT: Any = None
+"""Nothing here writes."""
+
+
+class Query:
+    """A streaming query that has come so far."""
+
+    isActive = True  # noqa: N815
+
+    def __init__(self, name: str, read_to: int | None) -> None:
+        self.name = name
+        self.read_to = read_to
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
+        if self.read_to is None:
+            return None
+        return {"sources": [{"endOffset": json.dumps({self.name: {TOPIC: {"0": self.read_to}}})}]}
+
+
+class Said(Watch):
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def problem(self, problem: Problem) -> None:
+        self.problems.append(problem)
+
+
+def following(read_to: dict[str, int | None], *, servers: str = "127.0.0.1:1") -> tuple[Any, Said]:
+    """Clusters whose logs had 100 records at the begin, and how far each was read; None: nothing of it yet."""
+    properties = {"kafka.bootstrap.servers": servers, "kafka.default.api.timeout.ms": "3000"}
+    clusters = dict.fromkeys(read_to, properties)
+    options = parse_options({"clusters": json.dumps(clusters), "rows": "decoded"})
+    said = Said()
+    found: Any = _Following(NO_OUTPUT, options, Run(said), 5)
+    for number, (name, offset) in enumerate(read_to.items()):
+        found._queries[number] = Query(name, offset)
+        found._readings[number] = Reading(name, number, (Range(number, name, TOPIC, 0, 0, 100),), ())
+    return found, said
+
+
+def instants(**stable: int) -> dict[str, Instant]:
+    return {name: Instant(0, Identity(None, None), TOPIC, {0: end}, {}) for name, end in stable.items()}
+
+
+@pytest.mark.parametrize("slow", [None, 0, 99])
+def test_a_slow_first_read_does_not_hold_up_the_others(slow: int | None) -> None:
+    found, _ = following({"read": 100, "slow": slow})
+    assert found.is_ready
+    assert not found.has_read(instants(read=120, slow=5000))
+    found._queries[0].read_to = 120
+    assert found.has_read(instants(read=120, slow=5000))
+    found._queries[1].read_to = 100  # from then on it is waited for, too
+    assert not found.has_read(instants(read=120, slow=5000))
+
+
+def test_nothing_is_made_before_one_cluster_is_read() -> None:
+    found, _ = following({"one": None, "other": 99})
+    assert not found.is_ready
+
+
+def test_a_cluster_that_never_answers_is_asked_aside() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()  # connections are taken, and nothing is ever said
+        host, port = silent.getsockname()
+        found, _ = following({"read": 100, "silent": 0}, servers=f"{host}:{port}")
+        del found._queries[1]
+        found.look_after()
+        asking = found._asking[1]
+        found.look_after()
+        assert not asking.done()
+        assert found.is_ready
+    asking.result(30)
+
+
+def test_a_failure_that_has_passed_is_said_again_and_tried_soon() -> None:
+    found, said = following({"c": 100})
+    for _ in range(3):
+        found._failed(0, "out of reach")
+    assert (len(said.problems), found._pauses[0]) == (1, 16)
+    found.look_after()  # it is read again
+    found._failed(0, "out of reach")
+    assert (len(said.problems), found._pauses[0]) == (2, 4)
