@@ -1,10 +1,15 @@
 """What `pip install .` installs."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src"
@@ -26,3 +31,14 @@ def test_the_wheel_holds_every_module_and_the_commands(tmp_path: Path) -> None:
     assert any(name.endswith("licenses/NOTICE") for name in names)
     for name in ("groupkeeper = groupkeeper.cli.main:main", "kafka-consumer-groups = "):
         assert name in entry_points
+
+
+def test_the_extra_brings_a_spark_that_has_what_the_source_imports() -> None:
+    """Limits of micro-batches came with Spark 4.2: with an older one the extra would be named as missing, in vain."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (spark,) = [each for each in map(Requirement, project["optional-dependencies"]["spark"]) if each.name == "pyspark"]
+    assert not spark.specifier.contains("4.1.9")
+    assert spark.specifier.contains(version("pyspark"))
+    locked = re.findall(r"^pyspark==(\S+)", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)
+    assert [one for one in locked if not spark.specifier.contains(one)] == []
+    assert len(locked) == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -62,6 +64,42 @@ def test_history_is_appended_to(spark: SparkSession, tmp_path: Path) -> None:
     other = Ledger(LocalFiles(tmp_path), "DIR")
     assert (other.next_offsets, other.id) == ({"c": {0: 5}}, ledger.id)
     assert [(tmp_path / "commits" / name).read_text() for name in other.files("commits")] == ["run 1", "run 2"]
+
+
+class AtRename:
+    """Hadoop's renames, of which the first lets another run go first."""
+
+    def __init__(self, hadoop: Any, acts: list[Callable[[], None]]) -> None:
+        self._hadoop = hadoop
+        self._acts = acts
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hadoop, name)
+
+    def rename(self, *words: Any) -> Any:
+        while self._acts:
+            self._acts.pop()()
+        return self._hadoop.rename(*words)
+
+
+def test_an_entry_that_two_runs_race_for_is_of_the_first_one(spark: SparkSession, tmp_path: Path) -> None:
+    """The other run writes its entry at the worst moment: when this one has found that there is none yet."""
+    files, others_files = (HadoopFiles(spark, f"file://{tmp_path}") for _ in range(2))
+    ledger, other = Ledger(files, "DIR"), Ledger(others_files, "DIR")
+
+    def first() -> None:
+        other.append({"commits": [put(tmp_path, "_groupkeeper/staging/other/part.parquet", "other")]}, {"c": {0: 7}})
+
+    acts = [first]
+    files._files, files._context = AtRename(files._files, acts), AtRename(files._context, acts)
+    staged = put(tmp_path, "_groupkeeper/staging/one/part.parquet", "one")
+    with pytest.raises(SourceError, match="DIR: another run has written to it meanwhile: run again"):
+        ledger.append({"commits": [staged]}, {"c": {0: 5}})
+    after = Ledger(LocalFiles(tmp_path), "DIR")
+    assert (after.next_offsets, after.id) == ({"c": {0: 7}}, other.id)
+    assert [(tmp_path / "commits" / name).read_text() for name in after.files("commits")] == ["other"]
+    assert files.names("_groupkeeper/ledger") == ["0000000001.json"]
+    assert (tmp_path / staged).exists()  # so that nothing of this run is lost before it runs again
 
 
 def test_a_place_out_of_reach_is_named(spark: SparkSession) -> None:
