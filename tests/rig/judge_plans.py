@@ -39,6 +39,15 @@ def read_commits(servers: str, group: str) -> dict[Place, Commit]:
         admin.close()
 
 
+def list_groups(servers: str) -> set[str]:
+    """As another client lists them."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        return {group["group_id"] for group in admin.list_groups()}
+    finally:
+        admin.close()
+
+
 def _epoch(epoch: int | None) -> int:
     return -1 if epoch is None else epoch
 
@@ -49,12 +58,19 @@ def literal(name: str) -> str:
 
 
 def idle_groups(truth: Truth, cluster: str) -> list[str]:
-    """Groups that never had members, so that nobody is in them now."""
+    """Groups that never had members, so that nobody is in them now, and of which it is known what they committed."""
     return sorted(
         group
         for (where, group), keys in truth.by_group.items()
         if where == cluster and not truth.assigned.get((where, group)) and all(_lasts(truth, key) for key in keys)
-    )
+        and _is_settled(truth, keys)
+    )  # fmt: skip
+
+
+def _is_settled(truth: Truth, keys: Iterable[Key]) -> bool:
+    """Whether each offset is known, and one is there: a commit that got no answer may have been made or not."""
+    found = [truth.committed(key, at := now(), at) for key in keys]
+    return all(len(some) == 1 for some in found) and any(some[0] is not None for some in found)
 
 
 def _lasts(truth: Truth, key: Key) -> bool:
@@ -71,7 +87,7 @@ def act(desk: Desk, cluster: str, rng: random.Random, truth: Truth, notebook: No
         verdict.leave("plans: no group without members")
         return verdict
     group = rng.choice(groups)
-    scenario = _Scenario(desk, cluster, group, verdict, notebook)
+    scenario = Scenario(NAME, desk, cluster, group, verdict, notebook)
     before = read_commits(desk.servers[cluster], group)
     scenario.same("what is committed", {place: one[:2] for place, one in before.items()}, _truth(truth, cluster, group))
     made = desk.ask(cluster, "plan", "reset", "--all-topics", *_target(truth, cluster, group, rng),
@@ -96,10 +112,11 @@ def act(desk: Desk, cluster: str, rng: random.Random, truth: Truth, notebook: No
     return verdict
 
 
-class _Scenario:
+class Scenario:
     """One group that is changed, and what was different on the way."""
 
-    def __init__(self, desk: Desk, cluster: str, group: str, verdict: Verdict, notebook: Notebook) -> None:
+    def __init__(self, judge: str, desk: Desk, cluster: str, group: str, verdict: Verdict, notebook: Notebook) -> None:
+        self.judge = judge
         self.desk = desk
         self.cluster = cluster
         self.group = group
@@ -108,13 +125,19 @@ class _Scenario:
         self.changed = (0, 0)
 
     def differ(self, text: str) -> None:
-        self.verdict.differences.append(Difference(NAME, self.cluster, text, group=self.group))
+        self.verdict.differences.append(Difference(self.judge, self.cluster, text, group=self.group))
 
     def same(self, what: str, found: Mapping[Place, Any], wanted: Mapping[Place, Any]) -> None:
         self.verdict.comparisons += len(wanted)
         for place in sorted(found.keys() | wanted.keys()):
             if found.get(place) != wanted.get(place):
                 self.differ(f"{what}: {place} is {found.get(place)}, truth {wanted.get(place)}")
+
+    def is_there(self, wanted: bool) -> None:
+        """Whether the group is listed, as another client sees it."""
+        self.verdict.comparisons += 1
+        if (self.group in list_groups(self.desk.servers[self.cluster])) != wanted:
+            self.differ("the group is not listed, truth it is" if wanted else "the group is listed, truth it is not")
 
     def change(self, *words: str) -> None:
         answer = self.desk.ask(self.cluster, *words)
@@ -132,10 +155,9 @@ class _Scenario:
         logs = {place: truth.logs[(self.cluster, *place)] for place in before}
         inside = {place: min(max(one[0], logs[place].start(at, at).low), logs[place].end(at, at).low)
                   for place, one in before.items()}  # fmt: skip
-        outside = {place for place, one in before.items() if applied[place] != one and inside[place] != one[0]}
-        wanted = dict(before)
-        moved = {place for place, one in before.items() if applied[place] != one}
-        otherwise = rng.choice(["skip", "clamp"]) if outside != moved else "clamp"
+        moved = {place for place, one in before.items() if applied.get(place) != one}
+        outside = {place for place in moved if inside[place] != before[place][0]}
+        wanted, otherwise = dict(before), rng.choice(["skip", "clamp"]) if outside != moved else "clamp"
         if outside:
             refused = self.desk.ask(self.cluster, "undo", last, "--execute", "--confirm", "1")
             named = {(one["topic"], one["partition"]) for one in refused.content["problems"]}
@@ -143,7 +165,10 @@ class _Scenario:
                 self.differ(f"undo of offsets outside of the log names {sorted(named)}, truth {sorted(outside)}")
             self.same("refused", read_commits(self.desk.servers[self.cluster], self.group), applied)
             clamped = {place: (inside[place], before[place][1], -1) for place in outside}
-            wanted |= clamped if otherwise == "clamp" else {place: applied[place] for place in outside}
+            left = {place: one for place, one in before.items() if place not in outside} | {
+                place: applied[place] for place in outside if place in applied
+            }
+            wanted = before | clamped if otherwise == "clamp" else left
         self.change("undo", last, "--execute", "--confirm", "1", "--if-out-of-range", otherwise)
         undone = read_commits(self.desk.servers[self.cluster], self.group)
         self.same("undone", undone, wanted)

@@ -20,11 +20,13 @@ from typing import Any
 from tests.conformance.brokers import RunningBroker
 from tests.rig import (
     judge_clone,
+    judge_deletes,
     judge_describe,
     judge_members,
     judge_offsets,
     judge_pipeline,
     judge_plans,
+    judge_sweep,
     judge_times,
     judge_watch,
 )
@@ -284,9 +286,10 @@ class Run:
 
     def _change_and_clone(self) -> None:
         for cluster in self.story.clusters:
-            verdict = judge_plans.act(self.desk, cluster, self.rng, self.truth, self.notebook)
-            self._take(judge_plans.NAME, verdict)
+            judge = self.rng.choice((judge_plans, judge_deletes))  # one of them, as commands cost time
+            self._take(judge.NAME, judge.act(self.desk, cluster, self.rng, self.truth, self.notebook))
             self.learn()
+            self._take(judge_sweep.NAME, judge_sweep.act(self.desk, cluster, self.rng, self.truth))
         self._take(judge_clone.NAME, judge_clone.act(self.desk, self.story, self.rng, self.truth))
 
     def _take(self, name: str, verdict: Verdict) -> None:
