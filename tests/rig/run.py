@@ -26,6 +26,7 @@ from tests.rig import (
     judge_offsets,
     judge_pipeline,
     judge_plans,
+    judge_sums,
     judge_sweep,
     judge_times,
     judge_watch,
@@ -42,7 +43,7 @@ from tests.rig.upheaval import LOOK_S
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC_S = 25.0
 GAP_S = 4.0
-QUESTIONS = (judge_offsets, judge_describe, judge_times, judge_members)
+QUESTIONS = (judge_offsets, judge_sums, judge_describe, judge_times, judge_members)
 """Asked while traffic runs, and again while it rests."""
 
 Say = Callable[[str], None]
