@@ -140,8 +140,9 @@ SHAPES = (
         "groups watch",
         groups_watch.CHANGES,
         (
-            "It ends with Ctrl-C, and status 0. JSON has an object for each change, on a line of its own, `schema` "
-            "among its keys."
+            "It ends with Ctrl-C or SIGTERM, also in the background, and status 0. While no group can be looked at it "
+            "says so on standard error, and tries on with pauses of up to 10 s. JSON has an object for each change, on "
+            "a line of its own, `schema` among its keys."
         ),
     ),
     ("groups reset", groups_shapes.NEW_OFFSETS, EXECUTED),

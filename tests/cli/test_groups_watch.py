@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,31 @@ def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
             with BackgroundBroker(port=port, directory=tmp_path):
                 while not (row["change"] == "problem" and row["after"] is None):
                     row = json.loads(process.stdout.readline())
-                end(process)
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=30)
+        gone, back = errors.splitlines()
+        assert gone.startswith("note: no group can be looked at: ")
+        assert (back, process.returncode) == ("note: the groups can be looked at again", 0)
+
+
+# As a shell without job control starts what it puts in the background.
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it_in_the_background_too(broker: BackgroundBroker, number: signal.Signals) -> None:
+    command = f"{COMMAND} groups watch absent --bootstrap-server {broker.bootstrap_servers} & echo $!; wait $!"
+    with subprocess.Popen(
+        ["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as shell:
+        try:
+            assert shell.stdout is not None
+            assert shell.stderr is not None
+            child = int(shell.stdout.readline())
+            assert shell.stderr.readline() == "note: waiting for group absent\n"
+            os.kill(child, number)
+            _, errors = shell.communicate(timeout=20)
+            assert (shell.returncode, errors) == (0, "")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("words", [["g", "--interval", "0"], [], ["[", "--regex"]])

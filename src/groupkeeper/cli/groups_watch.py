@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
@@ -59,8 +60,14 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     names = names_of(options, "groups")
     awaited = set(names.exact)
     followed = follow(asking.admin, names, interval_s=options.interval / 1000, timeout_ms=options.timeout)
-    async for found in followed:
+    is_failing = False
+    async for found, failure in followed:
         awaited -= {change.group_id for change in found}
+        if is_failing != (failure is not None):
+            is_failing = failure is not None
+            asking.progress.clear()
+            again = "the groups can be looked at again"
+            complain(remark_text(f"no group can be looked at: {failure}; trying on" if is_failing else again))
         if awaited:
             asking.progress.clear()
             complain("".join(remark_text(f"waiting for group {group_id}") for group_id in sorted(awaited)))
@@ -94,6 +101,9 @@ def _value(value: str | int | bool | Partitions | None) -> Value:
 
 
 def _run(options: Namespace) -> int:
+    # A shell without job control lets what it puts in the background ignore Ctrl-C: it would never end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     try:
         return run_report(options, _report)
     except KeyboardInterrupt:

@@ -24,6 +24,9 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 
 Partitions: TypeAlias = tuple[TopicPartition, ...]
 
+LONGEST_PAUSE_S = 10.0
+"""Pauses between looks that fail become longer up to this, unless the interval is longer itself."""
+
 
 class What(StrEnum):
     """What changed. The first three and ``problem`` are of the group, the epochs too; the others of a member."""
@@ -58,6 +61,15 @@ class Change(NamedTuple):
     is_initial: bool = False
 
 
+class Look(NamedTuple):
+    """What a look found to have changed. ``failure``: why no group at all could be looked at; None: one could, or there
+    is none.
+    """
+
+    changes: list[Change]
+    failure: Failure | None = None
+
+
 Description: TypeAlias = ConsumerGroupDescription | ShareGroupDescription
 
 Seen: TypeAlias = Description | Failure | None
@@ -66,17 +78,20 @@ Seen: TypeAlias = Description | Failure | None
 
 async def follow(
     admin: Admin, names: Names, *, interval_s: float, timeout_ms: int | None = None
-) -> AsyncIterator[list[Change]]:
+) -> AsyncIterator[Look]:
     """What each look found to have changed, without end: first everything that there is, later often nothing.
 
     Groups that are named exactly are waited for. What fails is a change too, and the next look tries again. Looks begin
-    ``interval_s`` after the one before ended. Raises what the very first look meets as a whole.
+    ``interval_s`` after the one before ended, and up to LONGEST_PAUSE_S while no group can be looked at. Raises what
+    the very first look meets as a whole.
     """
     # Groups as they were last described: one that can't be now may still be so.
     groups: dict[str, Description | None] = {}
     problems: dict[str, str | None] = {}
     seen = await look(admin, names, timeout_ms=timeout_ms)
     unseen = set(seen)  # of which no look could say yet how they are
+    failure: Failure | None = None
+    pause_s = interval_s
     while True:
         found: list[Change] = []
         # What was there and is not listed any more is gone.
@@ -93,12 +108,20 @@ async def follow(
             groups[group_id] = now
             if problem is None:
                 unseen.discard(group_id)
-        yield found
-        await asyncio.sleep(interval_s)
+        failure = failure or _failure_of_all(seen)
+        yield Look(found, failure)
+        pause_s = interval_s if failure is None else max(interval_s, min(2 * pause_s, LONGEST_PAUSE_S))
+        await asyncio.sleep(pause_s)
         try:
-            seen = await look(admin, names, timeout_ms=timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            seen = dict.fromkeys(groups, failure)
+            seen, failure = await look(admin, names, timeout_ms=timeout_ms), None
+        except (KafkaError, ClientError) as refused:
+            seen, failure = dict.fromkeys(groups, refused), refused
+
+
+def _failure_of_all(seen: Mapping[str, Seen]) -> Failure | None:
+    """Why no broker told of any group, None when one did or there are no groups."""
+    failures = [now for now in seen.values() if isinstance(now, ClientError)]
+    return failures[0] if failures and len(failures) == len(seen) else None
 
 
 def _as_found(change: Change) -> Change:
