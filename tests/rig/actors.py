@@ -11,8 +11,11 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from tests.rig.facts import Notebook, Trouble, now
 
+BACKOFF_MS = 400
+"""A request that is sent again waits for so long first, 20 % more or less: so it can be told which may have been."""
+
 CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False,
-          "topic.metadata.refresh.interval.ms": 3000}  # fmt: skip
+          "topic.metadata.refresh.interval.ms": 3000, "retry.backoff.ms": BACKOFF_MS}  # fmt: skip
 
 
 def ends_of(client: Any, topic: str, partition: int) -> tuple[int, int]:

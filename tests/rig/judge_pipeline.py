@@ -13,14 +13,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.facts import DONE, Committed
-from tests.rig.truth import Key, Truth
+from tests.rig.truth import Key, Truth, tries
 
 NAME = "pipeline"
 SLACK_NS = 1_500_000_000
 """A row's measured_time is of a request that took its time, at most so long before or after."""
 
 MS = 1_000_000
-RETRIES = 20
 MINUTE_NS = 60_000 * MS
 
 Row = dict[str, Any]
@@ -205,22 +204,19 @@ def _sequence(commits: list[Committed], rows: list[Row]) -> str:
         wanted = None if commit.offset < 0 else commit.offset
         if left and left[0]["committed_offset"] == wanted and _is_then(left[0], commit):
             left.pop(0)
+            again = tries(commit) - 1
             while (
-                _may_repeat(commit)
+                again > 0
                 and len(left) > len(commits) - number
                 and left[0]["committed_offset"] == wanted
                 and _is_then(left[0], commit)
             ):
                 left.pop(0)
+                again -= 1
         elif commit.outcome == DONE:
             seen = (left[0]["committed_offset"], str(left[0]["commit_time"])) if left else None
             return f"{seen}, truth {commit.offset} between {commit.began} and {commit.ended} ns"
     return f"{len(left)} more than truth" if left else ""
-
-
-def _may_repeat(commit: Committed) -> bool:
-    """Clients send a commit again whose answer is late, or tells of a rebalance: the log then has it more than once."""
-    return commit.ended - commit.began > 300 * MS
 
 
 def _is_then(row: Row, commit: Committed) -> bool:
@@ -253,7 +249,7 @@ def _compare_rates(truth: Truth, tables: Tables, verdict: Verdict) -> None:
                 minutes = {at // MINUTE_NS for at in one.times}
                 surely.update((*key[:2], minute) for minute in minutes if len(minutes) == 1 and one.outcome == DONE)
                 for turn in minutes:
-                    perhaps[key[0], key[1], turn] += RETRIES if _may_repeat(one) else 1
+                    perhaps[key[0], key[1], turn] += tries(one)
     found = {(row["cluster"], row["group_id"], _ns(row["minute"]) // MINUTE_NS): row["offset_commits"]
              for row in tables["rates"] if row["group_id"] is not None}  # fmt: skip
     for minute in perhaps.keys() | found.keys():

@@ -12,7 +12,7 @@ import aiokafka
 import aiokafka.errors
 import kafka
 import kafka.errors
-from tests.rig.actors import Performer
+from tests.rig.actors import BACKOFF_MS, Performer
 from tests.rig.clusters import release_of
 from tests.rig.consuming import SESSION_MS
 from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Joining, Left, now
@@ -117,7 +117,7 @@ class KafkaPythonThread(OtherThread):
         self._client = kafka.KafkaConsumer(
             bootstrap_servers=self.servers[actor.cluster], group_id=actor.group, client_id=actor.name,
             enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=1000, max_partition_fetch_bytes=2_000_000,
+            heartbeat_interval_ms=1000, max_partition_fetch_bytes=2_000_000, retry_backoff_ms=BACKOFF_MS,
         )  # fmt: skip
         self._client.subscribe(list(actor.topics), listener=Listener())
 
@@ -166,7 +166,7 @@ class AiokafkaThread(OtherThread):
         self._client = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=self.servers[actor.cluster], group_id=actor.group, client_id=actor.name,
             enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=1000, max_partition_fetch_bytes=2_000_000,
+            heartbeat_interval_ms=1000, max_partition_fetch_bytes=2_000_000, retry_backoff_ms=BACKOFF_MS,
         )  # fmt: skip
         self._client.subscribe(list(actor.topics), listener=Listener())
         await self._client.start()

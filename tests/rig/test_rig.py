@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import confluent_kafka
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.rig.actors import CLIENT
 from tests.rig.asking import Difference
 from tests.rig.cast import draw
 from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Tail, TransactionEnded
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Story, Topic
-from tests.rig.truth import Truth
+from tests.rig.truth import RETRY_NS, Truth
+
+from groupkeeper.testing.background import BackgroundBroker
 
 CLUSTERS = ("embedded", "apache-4.3.1")
 
@@ -89,6 +97,66 @@ def test_the_smallest_story_is_found() -> None:
     assert smallest.actors == (guilty,)
     assert smallest.clusters == (guilty.cluster,)
     assert shown == found
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BackgroundBroker]:
+    with BackgroundBroker() as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **CLIENT})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        yield running
+
+
+@pytest.fixture(params=["simple", "consumer"])
+def commit(broker: BackgroundBroker, request: pytest.FixtureRequest) -> Iterator[Callable[[int], float]]:
+    """Commits an offset as the rig's clients do; gives how long that took."""
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": request.param, "enable.auto.commit": False}
+    if request.param == "consumer":
+        settings["group.protocol"] = "consumer"
+    client = confluent_kafka.Consumer({**settings, **CLIENT})
+    if request.param == "consumer":
+        client.subscribe(["t"])
+        deadline = time.monotonic() + 30
+        while not client.assignment() and time.monotonic() < deadline:
+            client.poll(0.1)
+
+    def of(offset: int) -> float:
+        began = time.monotonic()
+        client.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+        return time.monotonic() - began
+
+    of(0)  # so that it knows its coordinator
+    yield of
+    client.close()
+
+
+def test_a_late_answer_does_not_make_a_client_commit_again(
+    broker: BackgroundBroker, commit: Callable[[int], float]
+) -> None:
+    with broker.faults.delay("OffsetCommit", 3000, executes=True) as late:
+        assert commit(1) > 2.9
+        assert late.seen == 1
+
+
+@pytest.mark.parametrize("error", ["COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "REQUEST_TIMED_OUT", None])
+def test_a_client_commits_again_after_an_error_that_passes_or_a_lost_connection(
+    broker: BackgroundBroker, commit: Callable[[int], float], error: str | None
+) -> None:
+    times: list[int] = []
+
+    def is_seen(call: object) -> bool:
+        times.append(time.time_ns())
+        return True
+
+    faults = broker.faults
+    with (
+        faults.disconnect("OffsetCommit", executes=True, times=1, where=is_seen)
+        if error is None
+        else faults.error("OffsetCommit", error, executes=True, times=1, where=is_seen)
+    ):
+        commit(2)
+    assert len(times) == 2
+    assert times[1] - times[0] > RETRY_NS
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ GroupFact = Committed | Acknowledged | Consumed | Reading | Joining | Assigned |
 
 FOREVER = 1 << 62
 RETRY_NS = 300_000_000
-"""What took longer may have been sent twice: refused in the end, it may have been done at first."""
+"""Clients send a commit again no sooner (`actors.BACKOFF_MS`): after an error that passes, or a lost connection."""
 CHANGE_NS = 10_000_000_000
 """So long after a topic was made or removed brokers and clients may still know it as it was."""
 
@@ -58,6 +58,11 @@ class Between(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
+
+def tries(commit: Committed) -> int:
+    """How often it was sent, at most."""
+    return 1 + (commit.ended - commit.began) // RETRY_NS
 
 
 @dataclass
@@ -178,7 +183,7 @@ class Truth:
 
     def _add_to_group(self, fact: GroupFact) -> None:
         match fact:
-            case Committed() if fact.outcome != FAILED or fact.ended - fact.began > RETRY_NS:
+            case Committed() if fact.outcome != FAILED or tries(fact) > 1:  # refused in the end, it may have been done
                 key = (fact.cluster, fact.group, fact.topic, fact.partition)
                 insort(self.commits[key], fact, key=lambda one: one.began)
                 self.by_group[fact.cluster, fact.group].add(key)
