@@ -72,7 +72,7 @@ def _group(
         verdict.leave(f"{NAME}: the group was rebalancing")
         return
     surely = {place: some[0] for place, some in commits.items() if len(some) == 1 and some[0] is not None}
-    times = {place: Between(one.began // MS, one.ended // MS) for place, one in surely.items()}
+    times = {place: Between(*(at // MS for at in one.times)) for place, one in surely.items()}
     since = _empty_since(truth, cluster, group)
     last = Between(
         max((one.low for one in times.values()), default=0), max((o.high for o in times.values()), default=0)
@@ -85,7 +85,7 @@ def _group(
         if answer.about["kind"] == "expiring" and wanted is not False:
             log = truth.logs[(cluster, *place)]
             is_inside = log.start(asked, answered).high <= commit.offset <= log.end(asked, answered).low
-            wanted = wanted if since is None and is_inside else False
+            wanted = False if not is_inside else wanted if since is None else None
         if wanted is not None and wanted != (row is not None):
             yield f"{place} is {'not ' * (row is None)}swept, truth {'it is' if wanted else 'it is not'}: {time} ms"
         elif row is not None and place not in gone:
@@ -114,10 +114,11 @@ def _empty_since(truth: Truth, cluster: str, group: str) -> Between | None:
 def _is_old(answer: Answer, time: Between, since: Between | None) -> bool | None:
     """Whether it is as old as asked for; None: it came to be that while the question was on its way."""
     age_ms = answer.about["age_ms"]
-    low, high = time if since is None else (max(time.low, since.low), max(time.high, since.high))
-    if high + age_ms <= answer.asked // MS:
-        return True
-    return None if low + age_ms <= answer.answered // MS else False
+    if time.low + age_ms > answer.answered // MS:
+        return False
+    # Since when a group of the consumer protocol has been without members is not in the offsets topic.
+    is_sure = since is None or since.high + age_ms <= answer.asked // MS
+    return True if is_sure and time.high + age_ms <= answer.asked // MS else None
 
 
 def _row(answer: Answer, place: Place, row: Mapping[str, Any], offset: int, time: Between) -> Iterable[str]:
