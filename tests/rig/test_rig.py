@@ -10,12 +10,14 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.rig import judge_members
 from tests.rig.actors import CLIENT
-from tests.rig.asking import Difference
+from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
-from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Tail, TransactionEnded
+from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
+from tests.rig.sleeping import hash_of
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
 
@@ -69,6 +71,24 @@ def test_commits_under_way_may_or_may_not_be_there() -> None:
     assert truth.committed(key, 15, 19) == [one]
     assert truth.committed(key, 16, 22) == [one, two]
     assert truth.committed(key, 25, 26) == [two]
+
+
+def test_a_commit_of_days_ago_is_of_then_and_there_since_it_was_written() -> None:
+    one = Committed("c", "g", "t", 0, 7, -1, "", DONE, "a", 10, 15, 3)
+    assert (one.times, one._replace(stated_ms=-1).times) == ((3_000_000, 3_000_000), (10, 15))
+    assert truth_of(one).committed(("c", "g", "t", 0), 16, 17) == [one]
+
+
+def test_the_partition_of_a_group_is_by_the_hash_of_java() -> None:
+    said = {"": 0, "hello": 99162322, "polygenelubricants": -2147483648, "grüße \U0001f600": 347379084}
+    assert {text: hash_of(text) for text in said} == said
+
+
+def test_a_group_that_there_must_not_be_is_a_difference() -> None:
+    truth = truth_of(Reading("c", "g", "a", 1))
+    shown = Answer("c", 2, 3, {"groups": [{"group": "g"}], "members": []})
+    assert [one.group for one in judge_members.judge(truth, shown).differences] == ["g"]
+    assert not judge_members.judge(truth, Answer("c", 2, 3, {"groups": [], "members": []})).differences
 
 
 def test_the_start_of_a_log_that_is_being_cut() -> None:
