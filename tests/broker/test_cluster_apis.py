@@ -189,6 +189,9 @@ async def test_features_are_checked(wire: "Wire") -> None:
     assert await levels(wire) == ALL_LEVELS
     for name, level, upgrade_type, why in (
         ("nope", 1, 1, "does not support this feature."),
+        ("nope", 0, 2, "Feature nope not found."),
+        ("nope", 1, 0, "does not support the given upgrade type."),
+        ("kraft.version", 1, 2, "Can't downgrade to a newer version."),
         ("group.version", 2, 1, "only supports versions 0-1"),
         ("group.version", -1, 2, "A feature version cannot be less than 0."),
         ("group.version", 0, 1, "Can't downgrade"),

@@ -57,6 +57,8 @@ def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | No
         upgrade_type = _SAFE if update.allow_downgrade else _UPGRADE
     why = _unsupported(broker, update, upgrade_type)
     is_downgrade = why is None and update.max_version_level < level
+    if why is None and update.max_version_level > level and upgrade_type != _UPGRADE:
+        why = "Can't downgrade to a newer version."
     if is_downgrade and upgrade_type == _UPGRADE:
         why = (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -73,12 +75,14 @@ def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | No
 def _unsupported(broker: Broker, update: FeatureUpdateKey, upgrade_type: int) -> str | None:
     node_id = broker.config.node_id
     ranges = {name: (lowest, highest) for name, lowest, highest in supported_features(broker.config)}
-    if update.feature not in ranges:
-        return f"Local controller {node_id} does not support this feature."
     if not _UPGRADE <= upgrade_type <= _UNSAFE:
         return "The controller does not support the given upgrade type."
     if update.max_version_level < 0:
         return "A feature version cannot be less than 0."
+    if update.feature not in ranges:
+        if update.max_version_level == 0:
+            return f"Feature {update.feature} not found."
+        return f"Local controller {node_id} does not support this feature."
     lowest, highest = ranges[update.feature]
     if not lowest <= update.max_version_level <= highest:
         return f"Local controller {node_id} only supports versions {lowest}-{highest}"

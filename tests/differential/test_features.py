@@ -1,0 +1,118 @@
+"""Levels of features on Apache Kafka 4.3.1 and on our broker: what ApiVersions tells of them, and UpdateFeatures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.wire import Pool
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
+
+SETTLED_S = 10.0
+UPGRADE, SAFE, UNSAFE = 1, 2, 3
+NAMES = ("metadata.version", "kraft.version", "group.version", "share.version", "streams.version",
+         "transaction.version", "eligible.leader.replicas.version", "nope")  # fmt: skip
+Step = tuple[str, int, int]
+"""Feature, level, kind of change."""
+TRIALS: list[Step] = [
+    (name, level, kind)
+    for name in NAMES
+    for level in (-1, 0, 1, 2, 3, 6, 7, 20, 25, 28, 29, 30, 31, 99)
+    for kind in (0, UPGRADE, SAFE, UNSAFE, 4)
+]
+CHANGES: list[Step] = [
+    ("transaction.version", 1, SAFE),
+    ("transaction.version", 0, UNSAFE),
+    ("transaction.version", 2, UPGRADE),
+    ("group.version", 0, SAFE),
+    ("group.version", 1, UPGRADE),
+    ("streams.version", 0, UNSAFE),
+    ("share.version", 0, SAFE),
+    ("share.version", 1, SAFE),
+    ("share.version", 1, UPGRADE),
+    ("metadata.version", 30, UPGRADE),
+    ("metadata.version", 29, SAFE),
+]
+
+
+class Side:
+    """One of the brokers."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.pool = Pool(bootstrap_servers)
+
+    def told(self, version: int = 4) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
+        """Supported and finalized levels, by name."""
+        answer: Any = self.pool.ask(ApiVersionsRequest("test", "1"), version)
+        supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+        finalized = {one.name: (one.min_version_level, one.max_version_level) for one in answer.finalized_features}
+        return supported, finalized
+
+    def change(self, *steps: Step, is_trial: bool = False, version: int = 2) -> object:
+        updates = [FeatureUpdateKey(name, level, False, kind) for name, level, kind in steps]
+        answer: Any = self.pool.ask(UpdateFeaturesRequest(30_000, updates, is_trial), version)
+        results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
+        return answer.error_code, answer.error_message, results
+
+
+@pytest.fixture(scope="module")
+def sides() -> Iterator[tuple[Side, Side]]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    ours = GroupkeeperBroker({})
+    with ApacheKafka({}) as reference:
+        ours.start()
+        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
+        yield both
+        for side in both:
+            side.pool.close()
+        ours.stop()
+
+
+def require_same_levels(sides: tuple[Side, Side], why: object = None) -> None:
+    """Apache Kafka answers a change before it can be seen."""
+    deadline = time.monotonic() + SETTLED_S
+    while (left := sides[0].told()) != (right := sides[1].told()):
+        if time.monotonic() > deadline:
+            assert left == right, why
+        time.sleep(0.05)
+
+
+def test_the_same_features_are_told(sides: tuple[Side, Side]) -> None:
+    for version in (3, 4):
+        left, right = (side.told(version) for side in sides)
+        assert left == right, version
+    assert sides[0].told()[1]["metadata.version"] == (30, 30)
+
+
+def test_the_same_changes_are_refused(sides: tuple[Side, Side]) -> None:
+    for trial in TRIALS:
+        left, right = (side.change(trial, is_trial=True) for side in sides)
+        assert left == right, trial
+
+
+def test_the_same_changes_are_made(sides: tuple[Side, Side]) -> None:
+    for change in CHANGES:
+        left, right = (side.change(change) for side in sides)
+        assert left == right, change
+        require_same_levels(sides, change)
+    for several in (
+        [("streams.version", 1, UPGRADE), ("nope", 1, UPGRADE)],
+        [("streams.version", 1, UPGRADE), ("group.version", 0, SAFE)],
+        [],
+    ):
+        left, right = (side.change(*several) for side in sides)
+        assert left == right, several
+        require_same_levels(sides, several)
