@@ -56,6 +56,12 @@ def judge_running(truth: Truth, answer: Answer) -> Verdict:
         verdict.comparisons += 3
         for text in _lag_row(truth, row, SLACK_NS):
             verdict.differences.append(_difference(f"lag while traffic runs: {text}", row))
+    found = {_key(row) for row in answer.content["lag"]}
+    for key in _kept(truth).keys() - found:
+        verdict.comparisons += 1
+        if None not in truth.committed(key, answer.asked - SLACK_NS, answer.answered):
+            text = f"lag while traffic runs: no row of {key[2]}-{key[3]}"
+            verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
     return verdict
 
 
@@ -67,6 +73,8 @@ def judge_resting(truth: Truth, answer: Answer) -> Verdict:
         verdict.comparisons += 6
         for text in [*_lag_row(truth, row, 0), *_age(truth, row, answer.answered)]:
             verdict.differences.append(_difference(f"lag: {text}", row))
+    lags = {_key(row): row["committed_offset"] for row in _lasting(truth, tables["lag"])}
+    _same("lag at", lags, {key: offset for key, (offset, _) in _committed(truth, answer.asked).items()}, verdict)
     _compare_commits(truth, tables, verdict)
     _compare_current(truth, tables, answer, verdict)
     _compare_rewinds(truth, tables, verdict)
@@ -168,7 +176,7 @@ def _same(what: str, found: Mapping[Key, object], wanted: Mapping[Key, object], 
             verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
 
 
-def _committed(truth: Truth, at: int) -> dict[Key, object]:
+def _committed(truth: Truth, at: int) -> dict[Key, tuple[int, str]]:
     last = {key: truth.committed(key, at, at)[0] for key in _kept(truth)}
     return {key: (one.offset, one.metadata) for key, one in last.items() if one is not None}
 

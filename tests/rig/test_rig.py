@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.rig import judge_members
+from tests.rig import judge_members, judge_pipeline
 from tests.rig.actors import CLIENT
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
@@ -89,6 +89,19 @@ def test_a_group_that_there_must_not_be_is_a_difference() -> None:
     shown = Answer("c", 2, 3, {"groups": [{"group": "g"}], "members": []})
     assert [one.group for one in judge_members.judge(truth, shown).differences] == ["g"]
     assert not judge_members.judge(truth, Answer("c", 2, 3, {"groups": [], "members": []})).differences
+
+
+def test_a_row_that_is_missing_is_a_difference() -> None:
+    first, late = (
+        Committed("c", group, "t", 0, 1, -1, "", DONE, "a", at, at + 5) for group, at in (("g", 10), ("h", 40))
+    )
+    second = 1_000_000_000
+    truth = truth_of(record(0, 1, 2), first, late._replace(began=20 * second, ended=20 * second + 5))
+    tables: dict[str, list[judge_pipeline.Row]] = {name: [] for name in judge_pipeline.RESTING}
+    running = judge_pipeline.judge_running(truth, Answer("all", 20 * second, 21 * second, tables))
+    assert [one.group for one in running.differences] == ["g"]
+    at_rest = judge_pipeline.judge_resting(truth, Answer("all", 30 * second, 31 * second, tables))
+    assert sorted(one.group or "" for one in at_rest.differences if one.text.startswith("lag at")) == ["g", "h"]
 
 
 def test_the_start_of_a_log_that_is_being_cut() -> None:
