@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
 
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.times import utc_text
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -202,9 +203,33 @@ def test_a_typing_error_makes_no_group(run: Run, servers: str) -> None:
     assert (problem["error"], problem["group"]) == ("GROUP_ID_NOT_FOUND", "bililng")
     assert problem["message"].startswith("there is no group bililng; did you mean 'billing'?; --create")
     assert committed(servers, "bililng") == {}
+    assert "there is no group bililng: it would be made" in run(*words[:-1], "--create")[1]["notes"]
     status, report, _ = run(*words, "--create")
     assert (status, len(report["offsets"]), len(committed(servers, "bililng"))) == (0, 3, 3)
+    assert "there is no group bililng: it is made" in report["notes"]
     assert run("delete", "bililng", "--execute")[0] == 0
+
+
+def test_a_deletion_that_was_refused_has_no_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    rules = RuleAuthorizer(allows_without_rules=True)
+    rules.allow(Operation.READ, ResourceType.GROUP, "kept")  # and nothing else
+
+    async def commit(servers: str) -> None:
+        async with Admin(servers) as admin:
+            (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
+            for group_id in ("kept", "old"):
+                await admin.alter_consumer_group_offsets(group_id, {TopicPartition("orders", 0): OffsetAndMetadata(0)})
+
+    with BackgroundBroker(authorizer=rules) as broker:
+        asyncio.run(commit(broker.bootstrap_servers))
+        for group_id, was_deleted in (("kept", False), ("old", True)):
+            words = ["groups", "delete", group_id, "--execute", "--bootstrap-server", broker.bootstrap_servers]
+            assert main([*words, "--output", "json"]) == (0 if was_deleted else 1)
+            notes = json.loads(capsys.readouterr().out)["notes"]
+            assert any("takes this back" in note for note in notes) == was_deleted
 
 
 def test_a_group_without_offsets_is_told_from_one_that_there_is_not(run: Run) -> None:

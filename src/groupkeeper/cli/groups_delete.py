@@ -107,13 +107,15 @@ async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
         yield Page(would_be)
         remarks += [not_yet(len(would_be), are_named=are_typed(options))] if would_be else []
     group_ids = sorted(found.done) if options.execute else []
+    has_deleted = False
     for start in range(0, len(group_ids), _GROUPS_AT_A_TIME):
         some = group_ids[start : start + _GROUPS_AT_A_TIME]
         asking.progress.say(f"deleting groups: {start} of {len(group_ids)}")
         batch = await delete_any_groups(asking.admin, some, recorder)
+        has_deleted = has_deleted or bool(batch.done)
         rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
         yield Page(rows, problems_of(options, batch.failed, Deed.DELETE))
-    if recorder is not None and recorder.id:
+    if recorder is not None and recorder.id and has_deleted:
         remarks.append(way_back(recorder, options))
     yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
 

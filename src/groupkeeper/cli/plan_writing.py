@@ -158,7 +158,14 @@ async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple
     problems = [
         problem_of(GroupIdNotFound(f"there is no group {key}{meant.get(key, '')}{hint}"), group=key) for key in unknown
     ]
-    return problems, [will_be_made(key) for key in made.absent if key in planned]
+    return problems, [_making(asking.options, key) for key in made.absent if key in planned]
+
+
+def _making(options: Namespace, group_id: str) -> str:
+    """What is to be said of a group that doesn't exist: a command that plans leaves it to `apply` to make it."""
+    if not hasattr(options, "execute"):
+        return will_be_made(group_id)
+    return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} made"
 
 
 async def with_topics(asking: Asking, problems: Sequence[Problem]) -> list[Problem]:
