@@ -179,7 +179,7 @@ class ConsumerGroups:
         return await self.all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
 
     async def describe_groups(self, group_ids: Sequence[str]) -> Batch[str, ConsumerGroupDescription]:
-        """The groups' descriptions; when nobody could be asked, that failure for each of them."""
+        """The groups' descriptions; when no broker could be asked, that failure for each of them."""
         from groupkeeper.operations.describe import describe_groups
 
         return await describe_groups(self.admin, group_ids, timeout_ms=self.timeout_ms)

@@ -159,7 +159,7 @@ class ShareGroups:
             await self._describe_offsets([group.group_id for group in groups], verbose=verbose)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, ShareGroupDescription]:
-        """The groups' descriptions; when nobody could be asked, that failure for each of them."""
+        """The groups' descriptions; when no broker could be asked, that failure for each of them."""
         try:
             return await self.admin.describe_share_groups(group_ids, timeout_ms=self.timeout_ms)
         except (KafkaError, ClientError) as failure:

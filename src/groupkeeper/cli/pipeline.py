@@ -351,7 +351,7 @@ def stage_of(spark: Any) -> Stage | None:
 SNAPSHOT = Command(
     _add_snapshot_arguments,
     _snapshot,
-    "Append what is new in the offsets topics of clusters to the history in DIR, and make all other tables anew "
+    "Append what is new in the offsets topics of clusters to the history in DIR, and make all other tables again "
     "(docs/pipeline.md). Spark runs on this machine unless told otherwise.",
 )
 FOLLOW = Command(

@@ -34,7 +34,7 @@ class CommitTime(NamedTuple):
 
 class Times(NamedTuple):
     """``commits``: by group and partition, those that are in force. ``empty_ms``: since when classic groups have had no
-    members; groups that nobody ever joined, and those of the consumer protocol, are not in it. ``failed``: partitions
+    members; groups that never had a member, and those of the consumer protocol, are not in it. ``failed``: partitions
     of `__consumer_offsets` that could not be read to their end: nothing is known of their groups.
     """
 

@@ -83,7 +83,7 @@ class DescribedOffsets(NamedTuple):
 async def describe_groups(
     admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
 ) -> Batch[str, ConsumerGroupDescription]:
-    """The groups' descriptions; when nobody could be asked, that failure for each of them."""
+    """The groups' descriptions; when no broker could be asked, that failure for each of them."""
     try:
         return await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
     except (KafkaError, ClientError) as failure:

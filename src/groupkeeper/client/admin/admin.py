@@ -355,7 +355,7 @@ class Admin:
         """How far share groups are in their partitions, many groups at once.
 
         None as a group's partitions: all that the group has ever subscribed to. ``None`` in the inner ``done``: the
-        group has no start offset there, because nobody has fetched the partition yet or it isn't the group's. A
+        group has no start offset there, because no member has fetched the partition yet or it isn't the group's. A
         partition that the broker refused is in the inner ``failed``. A group that doesn't exist has no offsets.
         """
         from groupkeeper.client.admin import share_groups

@@ -84,7 +84,7 @@ class GroupListing(NamedTuple):
 
     @property
     def is_simple(self) -> bool:
-        """A classic group without a protocol: somebody committed offsets, nobody joined."""
+        """A classic group without a protocol: offsets were committed, no member joined."""
         return self.group_type is GroupType.CLASSIC and self.protocol_type == ""
 
 
@@ -164,7 +164,7 @@ class ClassicGroupDescription(NamedTuple):
 
     @property
     def is_simple(self) -> bool:
-        """True when nobody ever joined: the group only holds offsets."""
+        """True when no member ever joined: the group only holds offsets."""
         return self.protocol_type == ""
 
 
@@ -210,7 +210,7 @@ class SharePartitionOffset(NamedTuple):
     """How far a share group is in a partition. All records below ``start_offset`` are done with.
 
     ``lag``: records from there to the end that are not done with yet, those in flight included; None: not
-    known, because nobody has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
+    known, as no member has read the partition yet or the broker is older than 4.2. ``leader_epoch`` None: not known.
     """
 
     start_offset: int

@@ -61,7 +61,7 @@ class Head(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A place whose change did not come about, or nobody knows whether. ``topic`` None: the whole group."""
+    """A place whose change did not come about, or it is not known whether. ``topic`` None: the whole group."""
 
     group_id: str
     topic: str | None

@@ -18,7 +18,7 @@ class BadResetPlan(ValueError):
 
 
 class ResetPlan(NamedTuple):
-    """The offsets that a group shall have."""
+    """The offsets that a group is to have."""
 
     group_id: str
     offsets: dict[TopicPartition, int]

@@ -1,4 +1,4 @@
-"""What a plan is: for each partition of each group what is committed, what shall be, and what that means. Pure."""
+"""What a plan is: for each partition of each group what is committed, what is to be, and what that means. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _SECRET = re.compile(r"password|passwd|secret|token|credential|jaas", re.IGNOREC
 HIDDEN = "***"
 
 UNANSWERED = (CallTimedOut, ConnectionFailed, RequestTimedOut)
-"""Failures after which nobody knows whether the brokers did what was asked."""
+"""Failures after which it is not known whether the brokers did what was asked."""
 
 _GROUPS_PER_CALL = 1000
 
@@ -101,7 +101,7 @@ async def commit(
 
     A partition that the coordinator refuses is in its group's ``failed``. ``tell`` is called with the number of answers
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
-    changed. When it is cancelled, the journal has no outcome: nobody knows what the brokers still did.
+    changed. When it is cancelled, the journal has no outcome: it is not known what the brokers still did.
     """
     begun = None if recorder is None else recorder.begin(plan)
     answers = 0
@@ -135,7 +135,7 @@ async def _answered(
 ) -> Batch[str, T]:
     """What was answered, in calls about some groups each: the time limit is that of a call, however many there are.
 
-    When a call could reach nobody, its failure is that of all groups left.
+    When a call could reach no broker, its failure is that of all groups left.
     """
     answers: Batch[str, T] = Batch()
     group_ids = list(by_group)

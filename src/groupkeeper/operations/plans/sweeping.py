@@ -1,4 +1,4 @@
-"""Plans that clear away: offsets that nobody uses any more go, offsets that are about to expire are committed again."""
+"""Plans that clear away: offsets out of use go, offsets that are about to expire are committed again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def make_sweep(
     """The plan of a sweep. Nothing is changed. ``topics.matches`` narrows it to some topics.
 
     A group without members is idle when none of its offsets was committed for so long, and it had no members either.
-    Of a group with members only topics that nobody in it reads are swept. Raises what keeps all from being looked at.
+    Of a group with members only topics that no member reads are swept. Raises what keeps all from being looked at.
     """
     groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
     troubles = groups.troubles

@@ -22,7 +22,7 @@ async def make_undo(
 ) -> tuple[Plan, Verdict]:
     """The plan that restores what was committed before a change, and deletes what didn't exist; and how it fits now.
 
-    Its ``before`` is what the change committed, so that it is stale where somebody has committed since. Places that
+    Its ``before`` is what the change committed, so that it is stale where the group has committed since. Places that
     the brokers refused to change are left out. ``if_out_of_range``: what of offsets that the log doesn't hold any more,
     FAIL to leave them to the guard, EXACT to commit them all the same. Raises WrongCluster.
     """
