@@ -88,5 +88,6 @@ async def measure_logs(admin: Admin) -> tuple[int, dict[TopicPartition, LogEnds 
     for place, topic_id in places.items():
         if place not in found:
             begin, lso, end = (batch.done[place].offset for batch in (first, stable, last))
+            lso = min(lso, end)  # it may have been asked a moment later
             found[place] = LogEnds(begin, lso, end, None if topic_id is None else uuid_text(topic_id))
     return measured_ms, found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
+from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition as Place
-from groupkeeper.pipeline.instants import Identity, Instant
+from groupkeeper.pipeline.instants import Identity, Instant, LogEnds, Refused, measure_logs
 from groupkeeper.pipeline.measuring import Measure, Row, Wanted, measure
 from groupkeeper.pipeline.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.planning import plan
@@ -101,6 +103,34 @@ def test_ends_are_those_of_the_instant_whatever_comes_after_it() -> None:
     (row,) = as_read(found).values()
     assert (row["log_end_offset"], row["measured_time"].timestamp() * 1000) == (3, instant.measured_ms)
     assert [each["offset"] for each in row["records"]] == [1]
+
+
+def test_no_log_is_stable_beyond_its_end_while_it_grows() -> None:
+    is_over = threading.Event()
+
+    def write(servers: str) -> None:
+        producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        while not is_over.is_set():
+            producer.produce("t", b"v")
+            producer.poll(0.0005)
+        producer.flush(PATIENCE_S)
+
+    async def ends(servers: str) -> list[LogEnds | Refused]:
+        async with Admin(servers) as admin:
+            return [(await measure_logs(admin))[1][Place("t", 0)] for _ in range(200)]
+
+    with BackgroundBroker() as broker:
+        servers = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
+        writer = threading.Thread(target=write, args=(servers,))
+        writer.start()
+        try:
+            found = asyncio.run(ends(servers))
+        finally:
+            is_over.set()
+            writer.join()
+    assert [one for one in found if isinstance(one, Refused) or one.last_stable_offset > one.log_end_offset] == []
 
 
 def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:
