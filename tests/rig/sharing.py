@@ -35,6 +35,10 @@ class SharerThread(Performer):
              "max.poll.records": 100}
         )  # fmt: skip
         self._client.subscribe(list(actor.topics))
+        # Nothing is done yet; but it is known that the group is one.
+        self.notebook.write(*(
+            Acknowledged(actor.cluster, actor.group, topic, 0, [], True, now(), now()) for topic in actor.topics
+        ))  # fmt: skip
 
     def step(self) -> None:
         """Releases some: they come again. What is under way counts as done or not until the answer is there."""

@@ -47,17 +47,20 @@ public class RigConsumer implements ConsumerRebalanceListener {
         }
     }
 
-    private String answer(String[] words) {
+    private String answer(String[] words) throws InterruptedException {
         if (words[0].equals("commit")) {
             return commit(words);
         }
+        Duration wait = Duration.ofMillis(Long.parseLong(words[1]));
         if (words[0].equals("rest")) {
             consumer.pause(consumer.assignment());
+            Thread.sleep(wait.toMillis()); // poll would spin: with the consumer protocol it does so while all is paused
+            wait = Duration.ZERO;
         } else {
             consumer.resume(consumer.paused());
         }
         StringBuilder lines = new StringBuilder();
-        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(Long.parseLong(words[1])))) {
+        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(wait)) {
             lines.append("record " + record.topic() + " " + record.partition() + " " + record.offset() + "\n");
         }
         if (isChanged) {
