@@ -17,10 +17,13 @@ BACKOFF_MS = 400
 CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False,
           "topic.metadata.refresh.interval.ms": 3000, "retry.backoff.ms": BACKOFF_MS}  # fmt: skip
 
+PATIENCE_S = 180
+"""So long a busy machine is waited for."""
+
 
 def ends_of(client: Any, topic: str, partition: int) -> tuple[int, int]:
     """Where the log begins and ends, as librdkafka asks; a connection or a log that is being opened is waited for."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             return client.get_watermark_offsets(TopicPartition(topic, partition), 30)  # type: ignore[no-any-return]
@@ -59,7 +62,7 @@ class Gate:
             self._resting.add(thread)
             self._changed.notify_all()
 
-    def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = 90) -> None:
+    def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = PATIENCE_S + 30) -> None:
         with self._changed:
             self._changed.wait_for(lambda: all(t in self._resting or not t.is_alive() for t in threads), timeout)
 

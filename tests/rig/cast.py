@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from tests.rig.clusters import kind_of, release_of
 from tests.rig.story import (
@@ -35,8 +36,9 @@ BYTES_PER_S = 400_000
 class Casting:
     """One cluster's part of a story."""
 
-    def __init__(self, rng: random.Random, cluster: str, prefix: str) -> None:
+    def __init__(self, rng: random.Random, cluster: str, prefix: str, pace: float) -> None:
         self.rng = rng
+        self.pace = pace
         self.cluster = cluster
         self.prefix = prefix
         self.topics: list[Topic] = []
@@ -52,10 +54,11 @@ class Casting:
 
     def producer(self, topic: str, size: tuple[int, int], **fields: object) -> None:
         rate = min(self.rng.choice([5.0, 15.0, 40.0]), BYTES_PER_S / 4 / (sum(size) / 4))
-        settings: dict[str, object] = {
-            "codec": self.rng.choice(CODECS), "linger_ms": self.rng.choice([0, 5, 100, 1000]), "rate": round(rate, 2),
+        settings: dict[str, Any] = {
+            "codec": self.rng.choice(CODECS), "linger_ms": self.rng.choice([0, 5, 100, 1000]), "rate": rate, **fields,
         }  # fmt: skip
-        self.actors.append(Producer(self.name("writer"), self.cluster, topic, size=size, **(settings | fields)))  # type: ignore[arg-type]
+        settings["rate"] = round(settings["rate"] * self.pace, 2)
+        self.actors.append(Producer(self.name("writer"), self.cluster, topic, size=size, **settings))
 
     def consumers(self, count: int, topics: Sequence[str], **fields: object) -> None:
         group = fields.pop("group", f"{self.prefix}-{fields.get('protocol', 'classic')}-{len(self.actors)}")
@@ -70,8 +73,14 @@ class Casting:
 
 
 def draw(seed: int, minutes: float, clusters: Sequence[str]) -> Story:
-    """The story of a seed. Clusters get the same sorts of topics, with what is drawn for each."""
-    parts = [_part(random.Random(f"{seed}:{index}"), cluster, f"c{index}") for index, cluster in enumerate(clusters)]
+    """The story of a seed. Clusters get the same sorts of topics, with what is drawn for each.
+
+    With more than two clusters all write more slowly: together they are to fit on two cores.
+    """
+    pace = min(1.0, 2 / len(clusters))
+    parts = [
+        _part(random.Random(f"{seed}:{index}"), cluster, f"c{index}", pace) for index, cluster in enumerate(clusters)
+    ]
     _vast(parts[seed % len(parts)])
     can_java = any(kind_of(cluster) == "apache-4.3.1" for cluster in clusters)
     for index, one in enumerate(parts):
@@ -85,8 +94,8 @@ def draw(seed: int, minutes: float, clusters: Sequence[str]) -> Story:
     return Story(seed, minutes, tuple(clusters), topics, actors)
 
 
-def _part(rng: random.Random, cluster: str, prefix: str) -> Casting:
-    cast = Casting(rng, cluster, prefix)
+def _part(rng: random.Random, cluster: str, prefix: str, pace: float) -> Casting:
+    cast = Casting(rng, cluster, prefix, pace)
     orders = cast.topic("orders", rng.choice([1, 3, 6]))
     cast.producer(orders, (10, 1000), times="now", nulls=0.05)
     blobs = cast.topic("blobs", rng.choice([2, 5]))

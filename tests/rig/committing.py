@@ -7,7 +7,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.rig.actors import CLIENT, Performer, ends_of
+from tests.rig.actors import CLIENT, PATIENCE_S, Performer, ends_of
 from tests.rig.consuming import ENDING, outcome_of
 from tests.rig.facts import Committed, Cut, Reading, now
 from tests.rig.story import Committer, Cutter, Reader
@@ -25,7 +25,7 @@ class CommitterThread(Performer):
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
             "enable.auto.commit": False, "auto.offset.reset": "earliest", **CLIENT,
         })  # fmt: skip
-        topics = self._client.list_topics(timeout=60).topics
+        topics = self._client.list_topics(timeout=PATIENCE_S).topics
         self._places = [(name, place) for name in actor.topics for place in sorted(topics[name].partitions)]
         self._offsets: dict[tuple[str, int], int] = {}
         if actor.style == "follow":
@@ -93,7 +93,7 @@ class ReaderThread(Performer):
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
             "enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.max.bytes": 1_000_000, **CLIENT,
         })  # fmt: skip
-        topics = self._client.list_topics(timeout=60).topics
+        topics = self._client.list_topics(timeout=PATIENCE_S).topics
         self._client.assign([
             TopicPartition(name, place) for name in actor.topics for place in sorted(topics[name].partitions)
         ])  # fmt: skip
@@ -114,7 +114,7 @@ class CutterThread(Performer):
         self._admin = AdminClient(settings)
         self._onlooker = confluent_kafka.Consumer({**settings, "group.id": "rig onlooker"})
         self._places = sorted(
-            self._onlooker.list_topics(self.actor.topic, timeout=60).topics[self.actor.topic].partitions
+            self._onlooker.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
         )
 
     def step(self) -> None:
@@ -126,7 +126,7 @@ class CutterThread(Performer):
         cut = TopicPartition(actor.topic, place, self.rng.randint(low, high))
         began = now()
         (deleted,) = self._admin.delete_records([cut]).values()
-        start = deleted.result(60).low_watermark
+        start = deleted.result(PATIENCE_S).low_watermark
         self.notebook.write(Cut(actor.cluster, actor.topic, place, start, began, now()))
 
     def finish(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.rig.actors import CLIENT, Pace, Performer, ends_of
+from tests.rig.actors import CLIENT, PATIENCE_S, Pace, Performer, ends_of
 from tests.rig.facts import Cut, Produced, TransactionEnded, now
 from tests.rig.story import Mirror, Producer
 
@@ -35,7 +35,7 @@ class ProducerThread(Performer):
         self._pauses = 0
         self._producer = confluent_kafka.Producer(self._settings())
         if actor.kind == "transactional":
-            self._producer.init_transactions(60)
+            self._producer.init_transactions(PATIENCE_S)
         self._copier: confluent_kafka.Producer | None = None
         self._held: deque[tuple[int, int, int, bytes | None, bytes | None]] = deque()
         if actor.mirror is not None:
@@ -43,7 +43,7 @@ class ProducerThread(Performer):
 
     def _count(self, cluster: str) -> int:
         admin = AdminClient({"bootstrap.servers": self.servers[cluster], **CLIENT})
-        topics = admin.list_topics(self.actor.topic, timeout=60).topics
+        topics = admin.list_topics(self.actor.topic, timeout=PATIENCE_S).topics
         return len(topics[self.actor.topic].partitions)
 
     def _settings(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ProducerThread(Performer):
                 note = self._note_of(mirror.cluster, -1 - number, None, False, None, b"old")
                 self._copier.produce(self.actor.topic, b"old", partition=place, on_delivery=note,
                                      timestamp=self._base_ms - OLD_MS + number)  # fmt: skip
-        self._copier.flush(60)
+        self._copier.flush(PATIENCE_S)
         if mirror.is_cut and mirror.shift:
             self._cut(mirror)
 
@@ -88,7 +88,7 @@ class ProducerThread(Performer):
         wanted = [TopicPartition(self.actor.topic, place, mirror.shift) for place in range(self._copied_partitions)]
         began = now()
         for place, deleted in admin.delete_records(wanted).items():
-            start = deleted.result(60).low_watermark
+            start = deleted.result(PATIENCE_S).low_watermark
             self.notebook.write(Cut(mirror.cluster, place.topic, place.partition, start, began, now()))
 
     def step(self) -> None:
@@ -114,13 +114,13 @@ class ProducerThread(Performer):
     def _end_transaction(self) -> None:
         """The fact is written when the markers are in the log, which may be after the coordinator's answer."""
         assert self._transaction is not None
-        self._producer.flush(60)
+        self._producer.flush(PATIENCE_S)
         is_committed = self.rng.random() >= self.actor.aborts
         began = now()
         if is_committed:
-            self._producer.commit_transaction(60)
+            self._producer.commit_transaction(PATIENCE_S)
         else:
-            self._producer.abort_transaction(60)
+            self._producer.abort_transaction(PATIENCE_S)
         self._wait_for_markers()
         places = [(self.actor.topic, place) for place in sorted(self._touched)]
         cluster = self.actor.cluster
@@ -134,7 +134,7 @@ class ProducerThread(Performer):
         onlooker = confluent_kafka.Consumer(
             {"bootstrap.servers": self.servers[self.actor.cluster], "group.id": "rig onlooker", **CLIENT}
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         for place, last in self._touched.items():
             while ends_of(onlooker, self.actor.topic, place)[1] < last + 2:
                 if time.monotonic() > deadline:
@@ -229,8 +229,8 @@ class ProducerThread(Performer):
         if self._transaction is not None and (not self.actor.leaves_open or self._pauses % 2 == 0):
             self._end_transaction()
         for producer in (self._producer, self._copier):
-            if producer is not None and producer.flush(60):
-                raise KafkaException("records are still under way after 60 s")
+            if producer is not None and producer.flush(PATIENCE_S):
+                raise KafkaException(f"records are still under way after {PATIENCE_S} s")
 
     def idle(self) -> None:
         self.gate.wait(0.2)

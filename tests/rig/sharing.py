@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ResourceType,
 )
-from tests.rig.actors import CLIENT, Performer
+from tests.rig.actors import CLIENT, PATIENCE_S, Performer
 from tests.rig.facts import Acknowledged, now
 from tests.rig.story import Sharer
 
@@ -29,7 +29,7 @@ class SharerThread(Performer):
         setting = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.GROUP, actor.group, incremental_configs=[setting])
         for altered in admin.incremental_alter_configs([resource]).values():
-            altered.result(60)
+            altered.result(PATIENCE_S)
         self._client = confluent_kafka.ShareConsumer(
             {**servers, "group.id": actor.group, "client.id": actor.name, "share.acknowledgement.mode": "explicit",
              "max.poll.records": 100}
@@ -52,11 +52,11 @@ class SharerThread(Performer):
                 accepted.append(message)
         if not accepted:
             with contextlib.suppress(KafkaException):
-                self._client.commit_sync(30)
+                self._client.commit_sync(PATIENCE_S)
             return
         began = now()
         try:
-            results = self._client.commit_sync(30)
+            results = self._client.commit_sync(PATIENCE_S)
             sure = {(one.topic, one.partition) for one, error in results.items() if error is None}
         except KafkaException:
             sure = set()

@@ -13,7 +13,7 @@ from typing import Any
 
 import confluent_kafka
 from confluent_kafka import TopicPartition
-from tests.rig.actors import CLIENT
+from tests.rig.actors import CLIENT, PATIENCE_S
 from tests.rig.facts import DONE, Committed, now
 from tests.rig.story import Sleeper
 
@@ -37,7 +37,7 @@ def put_to_sleep(sleeper: Sleeper, servers: str) -> Iterable[Committed]:
             value = struct.pack(">hqi", 3, 2 * number, -1) + _text(metadata) + struct.pack(">q", stated_ms)
             key = struct.pack(">h", 1) + _text(sleeper.group) + _text(topic) + struct.pack(">i", 0)
             producer.produce(OFFSETS_TOPIC, value, key, partition=place, timestamp=stated_ms, on_delivery=_check)
-        assert producer.flush(60) == 0, "commits could not be written into the offsets topic"
+        assert producer.flush(PATIENCE_S) == 0, "commits could not be written into the offsets topic"
         ended = now()
         for topic in sleeper.topics:
             yield Committed(sleeper.cluster, sleeper.group, topic, 0, 2 * number, -1, metadata, DONE, sleeper.name,
@@ -48,8 +48,8 @@ def _count_partitions(sleeper: Sleeper, servers: str) -> int:
     """Of the offsets topic, which brokers make when they are asked for a group's offsets first."""
     client = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": sleeper.group, **CLIENT})
     try:
-        client.committed([TopicPartition(sleeper.topics[0], 0)], 60)
-        return len(client.list_topics(OFFSETS_TOPIC, timeout=60).topics[OFFSETS_TOPIC].partitions)
+        client.committed([TopicPartition(sleeper.topics[0], 0)], PATIENCE_S)
+        return len(client.list_topics(OFFSETS_TOPIC, timeout=PATIENCE_S).topics[OFFSETS_TOPIC].partitions)
     finally:
         client.close()
 

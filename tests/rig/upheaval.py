@@ -9,7 +9,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
-from tests.rig.actors import CLIENT, Performer, ends_of
+from tests.rig.actors import CLIENT, PATIENCE_S, Performer, ends_of
 from tests.rig.consuming import ENDING, outcome_of
 from tests.rig.facts import Committed, Cut, Made, Produced, Removed, now
 from tests.rig.story import Grower, Onlooker, Phoenix
@@ -26,7 +26,7 @@ class OnlookerThread(Performer):
         self._client = confluent_kafka.Consumer(
             {"bootstrap.servers": self.servers[self.actor.cluster], "group.id": "rig onlooker", **CLIENT}
         )
-        partitions = self._client.list_topics(self.actor.topic, timeout=60).topics[self.actor.topic].partitions
+        partitions = self._client.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
         self._looked = dict.fromkeys(sorted(partitions), (0, now()))
 
     def step(self) -> None:
@@ -55,7 +55,9 @@ class GrowerThread(Performer):
 
     def begin(self) -> None:
         self._admin = AdminClient({"bootstrap.servers": self.servers[self.actor.cluster], **CLIENT})
-        self._count = len(self._admin.list_topics(self.actor.topic, timeout=60).topics[self.actor.topic].partitions)
+        self._count = len(
+            self._admin.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
+        )
         self._next = time.monotonic() + self.actor.every_s
 
     def step(self) -> None:
@@ -66,7 +68,7 @@ class GrowerThread(Performer):
         self._count += 1
         began = now()
         (grown,) = self._admin.create_partitions([NewPartitions(self.actor.topic, self._count)]).values()
-        grown.result(60)
+        grown.result(PATIENCE_S)
         self.notebook.write(Made(self.actor.cluster, self.actor.topic, self._count, {}, began, now()))
 
 
@@ -97,11 +99,11 @@ class PhoenixThread(Performer):
 
     def _create(self) -> None:
         actor, began = self.actor, now()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             (made,) = self._admin.create_topics([NewTopic(actor.topic, actor.partitions, 1)]).values()
             try:
-                made.result(60)
+                made.result(PATIENCE_S)
                 break
             except KafkaException:  # the one before is not gone yet
                 if time.monotonic() > deadline:
@@ -116,7 +118,7 @@ class PhoenixThread(Performer):
         self._until = time.monotonic() + self.rng.uniform(0.5, 1.5) * actor.every_s
 
     def _leaders(self) -> int:
-        found = self._client.list_topics(self.actor.topic, timeout=30).topics[self.actor.topic].partitions
+        found = self._client.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
         return sum(one.leader >= 0 for one in found.values())
 
     def _produce(self, count: int) -> None:
@@ -126,7 +128,7 @@ class PhoenixThread(Performer):
             self._producer.produce(self.actor.topic, b"ash %d" % self._number, partition=place, on_delivery=note,
                                    timestamp=time.time_ns() // 1_000_000)  # fmt: skip
             self._number += 1
-        self._producer.flush(60)
+        self._producer.flush(PATIENCE_S)
 
     def _note(self, number: int, began: int, error: Any, message: Any) -> None:
         actor = self.actor
@@ -155,8 +157,8 @@ class PhoenixThread(Performer):
     def _delete(self) -> None:
         began = now()
         (gone,) = self._admin.delete_topics([self.actor.topic]).values()
-        gone.result(60)
-        while self.actor.topic in self._client.list_topics(timeout=30).topics:
+        gone.result(PATIENCE_S)
+        while self.actor.topic in self._client.list_topics(timeout=PATIENCE_S).topics:
             self.gate.wait(0.1)
         self.notebook.write(Removed(self.actor.cluster, self.actor.topic, began, now()))
         self._is_there = False
