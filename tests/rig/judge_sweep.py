@@ -21,9 +21,8 @@ RETENTION_MS = 3_600_000
 Place = tuple[str, int]
 
 
-def act(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Verdict:
+def ask(desk: Desk, cluster: str, rng: random.Random) -> Answer:
     """Plans to delete what is idle for some seconds, or to commit again what expires soon, while everything rests."""
-    verdict = Verdict()
     age_s = rng.choice([0, 2, 10, 20])
     kind = rng.choice(["idle", "expiring"])
     if kind == "idle":
@@ -31,14 +30,17 @@ def act(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Verdict:
     else:  # what is older than the age: it expires before that much of the retention is left
         words = ["--expiring", f"PT{RETENTION_MS // 1000 - age_s}S", "--retention", f"PT{RETENTION_MS // 1000}S"]
     answer = desk.ask(cluster, "plan", "sweep", "--all-groups", *words)
-    answer = replace(answer, about={"kind": kind, "age_ms": age_s * 1000})
-    found = judge(truth, answer)
-    verdict.add(found)
-    if not found.differences:
+    return replace(answer, about={"kind": kind, "age_ms": age_s * 1000})
+
+
+def judge_with_defects(truth: Truth, answer: Answer, rng: random.Random) -> Verdict:
+    """Once those who look on have written down where logs began meanwhile: retention cuts them at rest, too."""
+    verdict = judge(truth, answer)
+    if not verdict.differences:
         for what, worse in spoilt(truth, answer, rng):
             verdict.seeded += 1
             if not judge(truth, worse).differences:
-                verdict.missed.append(f"{NAME}: {what} in a sweep of what is {kind}")
+                verdict.missed.append(f"{NAME}: {what} in a sweep of what is {answer.about['kind']}")
     return verdict
 
 

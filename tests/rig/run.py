@@ -290,7 +290,10 @@ class Run:
             judge = self.rng.choice((judge_plans, judge_deletes))  # one of them, as commands cost time
             self._take(judge.NAME, judge.act(self.desk, cluster, self.rng, self.truth, self.notebook))
             self.learn()
-            self._take(judge_sweep.NAME, judge_sweep.act(self.desk, cluster, self.rng, self.truth))
+        sweeps = [judge_sweep.ask(self.desk, cluster, self.rng) for cluster in self.story.clusters]
+        self._hear()
+        for answer in sweeps:
+            self._take(judge_sweep.NAME, judge_sweep.judge_with_defects(self.truth, answer, self.rng))
         self._take(judge_clone.NAME, judge_clone.act(self.desk, self.story, self.rng, self.truth))
 
     def _take(self, name: str, verdict: Verdict) -> None:

@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.rig import judge_members, judge_pipeline
+from tests.rig import judge_members, judge_pipeline, judge_sweep
 from tests.rig.actors import CLIENT
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
@@ -107,6 +107,18 @@ def test_a_row_that_is_missing_is_a_difference() -> None:
 def test_the_start_of_a_log_that_is_being_cut() -> None:
     log = truth_of(record(0, 1, 2), Cut("c", "t", 0, 1, 10, 20)).logs["c", "t", 0]
     assert (log.start(5, 6), log.start(12, 13), log.start(20, 21)) == ((0, 0), (0, 1), (1, 1))
+
+
+def test_what_retention_cut_at_rest_is_not_swept_once_that_was_seen() -> None:
+    second = 1_000_000_000
+    facts = [*(record(at, 1, 2) for at in range(3)), Committed("c", "g", "t", 0, 1, -1, "", DONE, "a", 3, 4)]
+    content: dict[str, list[object]] = {"changes": [], "problems": []}
+    about = {"kind": "expiring", "age_ms": 2000}
+    answer = Answer("c", 60 * second, 61 * second, content, about=about)
+    (found,) = judge_sweep.judge(truth_of(*facts), answer).differences
+    assert "is not swept, truth it is" in found.text
+    seen_late = Cut("c", "t", 0, 2, 59 * second, 62 * second)
+    assert not judge_sweep.judge(truth_of(*facts, seen_late), answer).differences
 
 
 def test_facts_are_read_as_they_are_added(tmp_path: Path) -> None:
