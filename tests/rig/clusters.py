@@ -25,6 +25,8 @@ SETTINGS = {
     "log.cleaner.backoff.ms": "1000",
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
+    "group.share.delivery.count.limit": "10",  # what a busy machine lets expire is delivered again, not archived
+    "group.share.record.lock.duration.ms": "60000",
     "group.consumer.session.timeout.ms": "10000",
     "group.consumer.min.session.timeout.ms": "5000",
     "group.consumer.heartbeat.interval.ms": "1000",

@@ -18,6 +18,9 @@ from tests.rig.actors import CLIENT, PATIENCE_S, Performer
 from tests.rig.facts import Acknowledged, now
 from tests.rig.story import Sharer
 
+RELEASES = 2
+"""So often a record is given back, at most: after `group.share.delivery.count.limit` deliveries it is archived."""
+
 
 class SharerThread(Performer):
     actor: Sharer
@@ -46,7 +49,7 @@ class SharerThread(Performer):
         for message in self._client.poll(0.3):
             if message.error() is not None:
                 continue
-            is_done = self.rng.random() >= self.actor.releases
+            is_done = message.delivery_count() > RELEASES or self.rng.random() >= self.actor.releases
             self._client.acknowledge(message, AcknowledgeType.ACCEPT if is_done else AcknowledgeType.RELEASE)
             if is_done:
                 accepted.append(message)

@@ -18,7 +18,7 @@ from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Read
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
 from tests.rig.sleeping import hash_of
-from tests.rig.story import Committer, Consumer, Cutter, Producer, Story, Topic
+from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -207,10 +207,12 @@ def test_a_client_commits_again_after_an_error_that_passes_or_a_lost_connection(
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_short_run_has_no_difference_and_finds_every_seeded_defect(tmp_path: Path) -> None:
-    topics = (Topic("embedded", "small", 3), Topic("embedded", "paid", 1))
+    topics = (Topic("embedded", "small", 3), Topic("embedded", "paid", 1), Topic("embedded", "shared", 2))
     actors = (
         Producer("writer", "embedded", "small", rate=50.0),
         Producer("payer", "embedded", "paid", kind="transactional", aborts=0.5, leaves_open=True, rate=50.0),
+        Producer("sharing", "embedded", "shared", rate=50.0),
+        Sharer("sharer", "embedded", "sharers", ("shared",), releases=0.9),
         Consumer("reader", "embedded", "readers", ("small", "paid"), every=10, commits=0.5),
         Consumer("modern", "embedded", "moderns", ("small",), protocol="consumer", every=10),
         Committer("wanderer", "embedded", "wanderers", ("small", "paid"), every_s=0.2, metadata=("", "text")),
