@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -53,11 +54,11 @@ public class RigConsumer implements ConsumerRebalanceListener {
         }
         Duration wait = Duration.ofMillis(Long.parseLong(words[1]));
         if (words[0].equals("rest")) {
-            consumer.pause(consumer.assignment());
+            change(consumer::pause, consumer.assignment());
             Thread.sleep(wait.toMillis()); // poll would spin: with the consumer protocol it does so while all is paused
             wait = Duration.ZERO;
         } else {
-            consumer.resume(consumer.paused());
+            change(consumer::resume, consumer.paused());
         }
         StringBuilder lines = new StringBuilder();
         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(wait)) {
@@ -72,6 +73,15 @@ public class RigConsumer implements ConsumerRebalanceListener {
             lines.append("\n");
         }
         return lines + "done";
+    }
+
+    /** Partitions may be revoked meanwhile: the next turn changes those that are left. */
+    private static void change(Consumer<Collection<TopicPartition>> what, Collection<TopicPartition> partitions) {
+        try {
+            what.accept(partitions);
+        } catch (IllegalStateException revoked) {
+            return;
+        }
     }
 
     private String commit(String[] words) {
