@@ -123,7 +123,7 @@ def _kept(truth: Truth) -> dict[Key, list[Committed]]:
     return {key: some for key, some in truth.commits.items() if (key[0], key[2]) not in truth.removed}
 
 
-def _ns(time: datetime) -> int:
+def ns_of(time: datetime) -> int:
     """Of a table's time, which is in microseconds of UTC."""
     gap = time.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return ((gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds) * 1000
@@ -134,7 +134,7 @@ def _lag_row(truth: Truth, row: Row, slack: int) -> Iterable[str]:
     if row["measured_time"] is None:
         yield f"{where} was not measured"
         return
-    at = _ns(row["measured_time"])
+    at = ns_of(row["measured_time"])
     asked, answered = at - slack, at + slack
     log = truth.logs[row["cluster"], row["topic"], row["partition"]]
     commits = [None if one is None else one.offset for one in truth.committed(_key(row), asked, answered)]
@@ -154,7 +154,7 @@ def _age(truth: Truth, row: Row, answered: int) -> Iterable[str]:
     """How long the oldest record to read has waited, to the millisecond."""
     where = f"{row['topic']}-{row['partition']} at {row['committed_offset']}"
     log = truth.logs[row["cluster"], row["topic"], row["partition"]]
-    at = _ns(row["measured_time"])
+    at = ns_of(row["measured_time"])
     start, record = log.start(at, answered).high, log.next_record(row["committed_offset"])
     if record is not None and truth.is_compacted(record):
         return
@@ -230,7 +230,7 @@ def _sequence(commits: list[Committed], rows: list[Row]) -> str:
 def _is_then(row: Row, commit: Committed) -> bool:
     at = row["commit_time"] or row["log_time"]
     began, ended = commit.times
-    return began // MS <= _ns(at) // MS <= ended // MS
+    return began // MS <= ns_of(at) // MS <= ended // MS
 
 
 def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
@@ -258,7 +258,7 @@ def _compare_rates(truth: Truth, tables: Tables, verdict: Verdict) -> None:
                 surely.update((*key[:2], minute) for minute in minutes if len(minutes) == 1 and one.outcome == DONE)
                 for turn in minutes:
                     perhaps[key[0], key[1], turn] += tries(one)
-    found = {(row["cluster"], row["group_id"], _ns(row["minute"]) // MINUTE_NS): row["offset_commits"]
+    found = {(row["cluster"], row["group_id"], ns_of(row["minute"]) // MINUTE_NS): row["offset_commits"]
              for row in tables["rates"] if row["group_id"] is not None}  # fmt: skip
     for minute in perhaps.keys() | found.keys():
         verdict.comparisons += 1
@@ -308,4 +308,4 @@ def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
         yield Answer("all", answer.asked, answer.answered, {**answer.content, name: whole}, answer.status)
 
 
-RESTING = ("lag", "commits", "current_offsets", "rewinds", "rates", "group_events")
+RESTING = ("lag", "commits", "current_offsets", "rewinds", "rates", "group_events", "groups", "stale", "status")

@@ -26,6 +26,8 @@ from tests.rig import (
     judge_offsets,
     judge_pipeline,
     judge_plans,
+    judge_report,
+    judge_status,
     judge_sums,
     judge_sweep,
     judge_times,
@@ -250,11 +252,14 @@ class Run:
         answer = judge_pipeline.look(self.desk, asked.result(), ["lag"])
         self._pause()
         self._hear()
-        self._judge_tables(answer, lambda one: judge_pipeline.judge_running(self.truth, one))
+        self._judge_tables(judge_pipeline, answer, lambda one: judge_pipeline.judge_running(self.truth, one))
         answer = judge_pipeline.ask(self.desk, clusters, "snapshot")
         tables = judge_pipeline.look(self.desk, answer, judge_pipeline.RESTING)
+        report = judge_report.ask(self.desk)
         self._hear()
-        self._judge_tables(tables, lambda one: judge_pipeline.judge_resting(self.truth, one))
+        self._judge_tables(judge_pipeline, tables, lambda one: judge_pipeline.judge_resting(self.truth, one))
+        self._judge_tables(judge_status, tables, lambda one: judge_status.judge(self.truth, one))
+        self._judge_tables(judge_report, report, lambda one: judge_report.judge(tables.content, one))
         at = self.rng.choice(self.rests[:-1])
         time_text = f"{datetime.fromtimestamp(at // 1000 / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
         answer = judge_pipeline.ask(self.desk, clusters, "as-of", "--time", time_text)
@@ -276,14 +281,14 @@ class Run:
             self._take(judge_watch.NAME, verdict)
         self._resume()
 
-    def _judge_tables(self, answer: Answer, judge: Callable[[Answer], Verdict]) -> None:
+    def _judge_tables(self, question: Any, answer: Answer, judge: Callable[[Answer], Verdict]) -> None:
         verdict = judge(answer)
         if not verdict.differences:
-            for worse in judge_pipeline.spoilt(answer, self.rng):
+            for number, worse in enumerate(question.spoilt(answer, self.rng), 1):
                 verdict.seeded += 1
                 if not judge(worse).differences:
-                    verdict.missed.append(f"pipeline: a seeded defect in {', '.join(answer.content)}")
-        self._take(judge_pipeline.NAME, verdict)
+                    verdict.missed.append(f"{question.NAME}: seeded defect {number} in {', '.join(answer.content)}")
+        self._take(question.NAME, verdict)
 
     def _change_and_clone(self) -> None:
         for cluster in self.story.clusters:
