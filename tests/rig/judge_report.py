@@ -8,10 +8,11 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
-from tests.rig.judge_pipeline import Row, folder
+from tests.rig.judge_pipeline import MS, Row, folder, ns_of
 
 NAME = "report"
 
@@ -26,7 +27,7 @@ def judge(tables: Mapping[str, list[Row]], answer: Answer) -> Verdict:
     """The report's figures are those of the tables that were judged."""
     verdict = Verdict()
     found = answer.content
-    wanted = _figures(tables)
+    wanted = _figures(tables, datetime.fromisoformat(found["since"]))
     groups = {(one["cluster"], one["group_id"]): one for one in found["groups"]}
     clusters = {one["cluster"]: one for one in found["clusters"]}
     for name, figures in {**wanted["groups"], **wanted["clusters"]}.items():
@@ -52,7 +53,9 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
     return (row["cluster"], row["group_id"], row["topic"], row["partition"])
 
 
-def _figures(tables: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _figures(tables: Mapping[str, list[Row]], since: datetime) -> dict[str, Any]:
+    """Rates are of the time that the report is of: some commits of a story say that they were made days ago."""
+    since_ns = int(since.timestamp()) * 1000 * MS
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for row in tables["groups"]:
         groups[row["cluster"], row["group_id"]] = {"members": row["members"], "partitions": row["partitions"],
@@ -71,7 +74,8 @@ def _figures(tables: Mapping[str, list[Row]]) -> dict[str, Any]:
             "lag": sum(lags) if lags else None,
             "lag_ms": max((one["lag_ms"] for one in own_groups if one["lag_ms"] is not None), default=None),
             "commits": sum(row["offset_commits"] or 0 for row in tables["rates"]
-                           if row["cluster"] == name and row["group_id"] is None),
+                           if row["cluster"] == name and row["group_id"] is None
+                           and ns_of(row["minute"]) >= since_ns),
             "rewinds": sum(row["cluster"] == name for row in tables["rewinds"]),
         }  # fmt: skip
     return {"groups": groups, "clusters": clusters, "rewinds": Counter(_place(row) for row in tables["rewinds"])}
