@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.clusters import SETTINGS
 from tests.rig.facts import DONE, Committed
+from tests.rig.sleeping import log_partition_of
 from tests.rig.truth import Key, Truth, tries
 
 NAME = "pipeline"
@@ -20,6 +23,9 @@ SLACK_NS = 1_500_000_000
 """A row's measured_time is of a request that took its time, at most so long before or after."""
 
 MS = 1_000_000
+HELD_MS = 60_000
+"""Commits that are unread for so long make lag unknown."""
+
 MINUTE_NS = 60_000 * MS
 
 Row = dict[str, Any]
@@ -52,6 +58,7 @@ def look(desk: Desk, answer: Answer, names: Iterable[str]) -> Answer:
 def judge_running(truth: Truth, answer: Answer) -> Verdict:
     """Lag at the time that each row states, while traffic runs."""
     verdict = _began(answer)
+    truth, answer = _read(truth, answer, verdict)
     for row in _lasting(truth, answer.content["lag"]):
         verdict.comparisons += 3
         for text in _lag_row(truth, row, SLACK_NS):
@@ -68,6 +75,7 @@ def judge_running(truth: Truth, answer: Answer) -> Verdict:
 def judge_resting(truth: Truth, answer: Answer) -> Verdict:
     """All tables, exactly."""
     verdict = _began(answer)
+    truth, answer = _read(truth, answer, verdict)
     tables = answer.content
     for row in _lasting(truth, tables["lag"]):
         verdict.comparisons += 6
@@ -81,6 +89,34 @@ def judge_resting(truth: Truth, answer: Answer) -> Verdict:
     _compare_rates(truth, tables, verdict)
     _compare_members(truth, tables, verdict)
     return verdict
+
+
+def _read(truth: Truth, answer: Answer, verdict: Verdict) -> tuple[Truth, Answer]:
+    """Without groups whose partition of the offsets topic an open transaction has held back for long: their lag is
+    null, and the reason is given.
+    """
+    held = {(row["cluster"], row["log_partition"]): row["problem"] for row in answer.content.get("freshness", ())
+            if row["behind_ms"] is not None and row["behind_ms"] >= HELD_MS}  # fmt: skip
+
+    def is_read(cluster: str, group: str | None) -> bool:
+        return group is None or (cluster, _log_partition(group)) not in held
+
+    for row in answer.content["lag"]:
+        if not is_read(row["cluster"], row["group_id"]):
+            verdict.leave(f"{NAME}: an open transaction holds back the group's commits")
+            problem = held[row["cluster"], _log_partition(row["group_id"])]
+            if (row["lag"], row["lag_ms"], row["problem"]) != (None, None, problem) or not problem:
+                text = f"lag {row['lag']}, {row['lag_ms']} ms, problem {row['problem']!r}, truth: null, {problem!r}"
+                verdict.differences.append(_difference(text, row))
+    content = {name: [row for row in rows if "group_id" not in row or is_read(row["cluster"], row["group_id"])]
+               for name, rows in answer.content.items()}  # fmt: skip
+    commits = defaultdict(list, {key: some for key, some in truth.commits.items() if is_read(*key[:2])})
+    assigned = defaultdict(list, {name: some for name, some in truth.assigned.items() if is_read(*name)})
+    return replace(truth, commits=commits, assigned=assigned), replace(answer, content=content)
+
+
+def _log_partition(group: str) -> int:
+    return log_partition_of(group, int(SETTINGS["offsets.topic.num.partitions"]))
 
 
 def judge_as_of(truth: Truth, answer: Answer, at: int) -> Verdict:
@@ -296,7 +332,7 @@ def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
         if not chosen:
             continue
         wrong = rng.choice(chosen)
-        if column == "lag_ms" and set(answer.content) == {"lag"}:
+        if column == "lag_ms" and "commits" not in answer.content:
             continue  # while traffic runs, ages are not judged
         value = "spoilt" if column == "event" else wrong[column] + 100_000
 
@@ -308,4 +344,5 @@ def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
         yield Answer("all", answer.asked, answer.answered, {**answer.content, name: whole}, answer.status)
 
 
-RESTING = ("lag", "commits", "current_offsets", "rewinds", "rates", "group_events", "groups", "stale", "status")
+RESTING = ("lag", "commits", "current_offsets", "rewinds", "rates", "group_events", "groups", "stale", "status",
+           "freshness")  # fmt: skip

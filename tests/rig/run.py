@@ -249,7 +249,7 @@ class Run:
             asked = pool.submit(judge_pipeline.ask, self.desk, clusters, "snapshot")
             while not asked.done():
                 time.sleep(0.2)
-        answer = judge_pipeline.look(self.desk, asked.result(), ["lag"])
+        answer = judge_pipeline.look(self.desk, asked.result(), ["lag", "freshness"])
         self._pause()
         self._hear()
         self._judge_tables(judge_pipeline, answer, lambda one: judge_pipeline.judge_running(self.truth, one))

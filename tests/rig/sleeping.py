@@ -26,7 +26,7 @@ DAYS_AGO = (5.0, 3.5, 1.25)
 def put_to_sleep(sleeper: Sleeper, servers: str) -> Iterable[Committed]:
     """Writes the commits; the broker knows of them when it has started again."""
     partitions = _count_partitions(sleeper, servers)
-    place = abs(hash_of(sleeper.group)) % partitions
+    place = log_partition_of(sleeper.group, partitions)
     # Of all clients only that one may write internal topics.
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, **CLIENT, "client.id": "__admin_client"})
     for number, days in enumerate(DAYS_AGO):
@@ -62,8 +62,13 @@ def _text(text: str) -> bytes:
     return struct.pack(">h", len(text.encode())) + text.encode()
 
 
+def log_partition_of(group: str, partitions: int) -> int:
+    """Where the offsets topic has a group."""
+    return abs(hash_of(group)) % partitions
+
+
 def hash_of(text: str) -> int:
-    """Java's, which gives each group its partition."""
+    """Java's."""
     number = 0
     for unit in struct.unpack(f"<{len(text.encode('utf-16-le')) // 2}H", text.encode("utf-16-le")):
         number = (31 * number + unit) & 0xFFFFFFFF

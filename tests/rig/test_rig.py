@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import confluent_kafka
@@ -17,7 +18,7 @@ from tests.rig.cast import draw
 from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
-from tests.rig.sleeping import hash_of
+from tests.rig.sleeping import hash_of, log_partition_of
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
 
@@ -102,6 +103,25 @@ def test_a_row_that_is_missing_is_a_difference() -> None:
     assert [one.group for one in running.differences] == ["g"]
     at_rest = judge_pipeline.judge_resting(truth, Answer("all", 30 * second, 31 * second, tables))
     assert sorted(one.group or "" for one in at_rest.differences if one.text.startswith("lag at")) == ["g", "h"]
+
+
+def test_lag_is_null_only_where_commits_were_held_back_for_long() -> None:
+    truth = truth_of(record(0, 1, 2), Committed("c", "g", "t", 0, 1, -1, "", DONE, "a", 10, 15))
+    place = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0}
+    numbers = {"committed_offset": 0, "log_end_offset": 1, "last_stable_offset": 1, "lag_basis": "unknown"}
+    times = {"measured_time": datetime(2026, 11, 1)}
+    row = {**place, **numbers, **times, "lag": None, "lag_ms": None, "problem": "held back"}
+    held = {"cluster": "c", "log_partition": log_partition_of("g", 8), "behind_ms": 60_000, "problem": "held back"}
+
+    def differences(row: judge_pipeline.Row, **more: object) -> int:
+        content = {"lag": [row], "freshness": [{**held, **more}]}
+        return len(judge_pipeline.judge_running(truth, Answer("all", 20, 30, content)).differences)
+
+    assert differences(row) == 0
+    assert differences(row, behind_ms=59_999) > 0
+    assert differences(row, log_partition=log_partition_of("h", 8)) > 0
+    assert differences({**row, "problem": None}) > 0
+    assert differences({**row, "lag": 1}) > 0
 
 
 def test_the_start_of_a_log_that_is_being_cut() -> None:
