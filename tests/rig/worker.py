@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ def performer(actor: Actor, gate: Gate, notebook: Notebook, servers: dict[str, s
 
 
 def main(folder: Path, name: str, actors: list[str]) -> int:
+    os.nice(5)  # hundreds of threads: brokers, which have one or a few, go first
     story = Story.load(folder / "story.json")
     servers = json.loads((folder / "servers.json").read_text())
     notebook, gate = Notebook(folder / f"{name}.facts"), Gate()

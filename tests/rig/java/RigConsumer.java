@@ -15,7 +15,10 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.StaleMemberEpochException;
+import org.apache.kafka.common.errors.UnknownMemberIdException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
@@ -61,8 +64,12 @@ public class RigConsumer implements ConsumerRebalanceListener {
             change(consumer::resume, consumer.paused());
         }
         StringBuilder lines = new StringBuilder();
-        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(wait)) {
-            lines.append("record " + record.topic() + " " + record.partition() + " " + record.offset() + "\n");
+        try {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(wait)) {
+                lines.append("record " + record.topic() + " " + record.partition() + " " + record.offset() + "\n");
+            }
+        } catch (UnknownMemberIdException | FencedInstanceIdException | StaleMemberEpochException fenced) {
+            isChanged = true; // the session expired while positions were asked for: the consumer joins again
         }
         if (isChanged) {
             isChanged = false;
