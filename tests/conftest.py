@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from zlib import adler32
 
 import pytest
 from _pytest.fixtures import FixtureDef
+
+_SPILT = ("Traceback (most recent call last)", "never retrieved", "never awaited", "destroyed but it is pending")
+"""What no command may write, and asyncio not log."""
 
 TIME_LIMIT_S = 60.0  # as pyproject.toml says for tests without one of their own
 
@@ -82,3 +88,41 @@ def _no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         environment.delenv("GROUPKEEPER_CONTEXT", raising=False)
         yield
+
+
+class _Listener(logging.Handler):
+    def __init__(self, heard: list[str]) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._heard.append(record.getMessage())
+
+
+@pytest.fixture(scope="session")
+def _heard() -> Iterator[list[str]]:
+    """What programs that tests started have written where it was captured, and what asyncio has logged in this one."""
+    heard: list[str] = []
+    communicate = subprocess.Popen.communicate
+
+    def communicate_and_keep(*given: Any, **more: Any) -> Any:
+        said = communicate(*given, **more)
+        heard.extend(text if isinstance(text, str) else text.decode(errors="replace") for text in said if text)
+        return said
+
+    listener = _Listener(heard)
+    logging.getLogger("asyncio").addHandler(listener)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "communicate", communicate_and_keep)
+        yield heard
+    logging.getLogger("asyncio").removeHandler(listener)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_spilt(_heard: list[str]) -> Iterator[None]:
+    """No command shows a traceback, no task's failure is left unseen; garbage may tell of the test before."""
+    _heard.clear()
+    yield
+    spilt = [text for text in _heard if any(sign in text for sign in _SPILT)]
+    _heard.clear()
+    assert not spilt, "\n".join(spilt)

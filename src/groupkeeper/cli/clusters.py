@@ -7,9 +7,9 @@ import gc
 import os
 import sys
 from argparse import Namespace
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupkeeper.cli import context_files, values
 from groupkeeper.cli.output import complain, flush, say
@@ -255,11 +255,8 @@ async def _pages(cluster: Cluster, report: Report, asking: Asking) -> AsyncGener
     try:
         async with AsyncExitStack() as stack:
             asking.progress.say(f"connecting to {cluster.bootstrap_server}")
-            watch = asyncio.create_task(_tell_of_refusals(cluster, asking))
-            try:
+            async with beside(_tell_of_refusals(cluster, asking)):
                 await stack.enter_async_context(asking.admin)
-            finally:
-                watch.cancel()
             async for page in report.pages(asking):
                 yield page
     except (KafkaError, ClientError) as problem:
@@ -272,6 +269,18 @@ async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
     if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
         asking.progress.clear()
         complain(f"note: {refusals}; trying until {asking.options.timeout / 1000:g} s have passed\n")
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """While this lasts, the work goes on; what is left of it is ended, and has ended afterwards."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def refusals_of(bootstrap_server: str) -> str | None:

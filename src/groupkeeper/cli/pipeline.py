@@ -317,13 +317,11 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
 
 async def _planned(options: Options, screen: Screen) -> Plan:
     """What the clusters have; an address that refuses connections is named soon, while it is tried on."""
+    from groupkeeper.cli.clusters import beside
     from groupkeeper.pipeline.planning import plan
 
-    watching = asyncio.gather(*(_tell_of_refusals(each, screen) for each in options.clusters))
-    try:
+    async with beside(*(_tell_of_refusals(each, screen) for each in options.clusters)):
         return await plan(options)
-    finally:
-        watching.cancel()
 
 
 async def _tell_of_refusals(cluster: ClusterOptions, screen: Screen) -> None:

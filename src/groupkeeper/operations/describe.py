@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ async def describe_groups(
 
 async def describe_offsets(
     admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
-) -> AsyncIterator[DescribedOffsets]:
+) -> AsyncGenerator[DescribedOffsets, None]:
     """Groups with their offsets, in parts: so many rows are better not held all at once.
 
     A part takes one description and one fetch per coordinator, side by side, and then one look at each log's end. A
@@ -111,6 +111,7 @@ async def describe_offsets(
     finally:
         for task in under_way:
             task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
 
 async def _describe_part(admin: Admin, group_ids: Sequence[str], timeout_ms: int | None) -> DescribedOffsets:

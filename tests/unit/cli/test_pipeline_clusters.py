@@ -1,11 +1,18 @@
-"""What the options that name clusters become for the pipeline's source."""
+"""What the options that name clusters become for the pipeline's source, and asking those clusters."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 from argparse import Namespace
 
-from groupkeeper.cli.pipeline import source_of
+import pytest
+
+from groupkeeper.cli.pipeline import _planned, source_of
+from groupkeeper.cli.pipeline_watch import Screen
+from groupkeeper.pipeline.options import parse_options
+from groupkeeper.testing.background import BackgroundBroker
 
 
 def test_tables_are_of_what_is_committed_whatever_consumers_read() -> None:
@@ -17,3 +24,12 @@ def test_tables_are_of_what_is_committed_whatever_consumers_read() -> None:
         assert "kafka.isolation.level" not in each
     alone = Namespace(servers=[(None, "h:1")], contexts=[], command_config=config)
     assert source_of(alone) == {"kafka.bootstrap.servers": "h:1", "kafka.client.id": "me"}
+
+
+def test_asking_clusters_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
+    """A failure that was never taken is written to standard error with its traceback, once garbage is collected."""
+    with BackgroundBroker() as broker:
+        options = parse_options({"kafka.bootstrap.servers": broker.bootstrap_servers, "rows": "decoded"})
+        asyncio.run(_planned(options, Screen()))
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

@@ -1,5 +1,9 @@
-"""Rows of a description of offsets: pure, from what is known."""
+"""Rows of a description of offsets: pure, from what is known; and what is left of one that is given up."""
 
+import asyncio
+from contextlib import suppress
+
+from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
     CommittedOffsets,
@@ -13,7 +17,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.operations.describe import LogEnds, Tables, unreachable
+from groupkeeper.operations.describe import LogEnds, Tables, describe_offsets, unreachable
 from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -75,3 +79,17 @@ def test_partitions_that_nobody_can_be_asked_about() -> None:
     topics = Batch({"a": TopicDescription("a", None, False, partitions)}, {"b": refusal})
     found = dict(unreachable([A0, A1, TopicPartition("a", 2), B0], topics))
     assert found == {A1: LeaderNotAvailable(), TopicPartition("a", 2): UnknownTopicOrPartition(), B0: refusal}
+
+
+async def test_parts_have_ended_when_a_description_is_given_up() -> None:
+    admin = Admin("127.0.0.1:1", properties={"default.api.timeout.ms": "30000"})
+    before = asyncio.all_tasks()
+    asking = asyncio.create_task(anext(describe_offsets(admin, [f"g-{number}" for number in range(20_000)])))
+    async with asyncio.timeout(20):
+        while len(asyncio.all_tasks() - before) < 3:  # noqa: ASYNC110 - no event tells of it; two parts besides
+            await asyncio.sleep(0)
+    asking.cancel()
+    with suppress(asyncio.CancelledError):
+        await asking
+    assert asyncio.all_tasks() == before
+    await admin.close()
