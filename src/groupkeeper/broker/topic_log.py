@@ -367,16 +367,16 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
 
+        As in Apache Kafka only the first segment is searched whose largest timestamp is late enough. That may be of a
+        record before the log start offset: then the answer is None, though there may be such records in later segments.
         Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
         with self._readable():
             for segment in self._segments:
-                if segment.max_timestamp < timestamp:
-                    continue
-                for position in segment.positions_since(timestamp):
-                    found = self._first_record_since(segment.batch_at(position), timestamp)
-                    if found is not None:
-                        return found
+                if segment.max_timestamp >= timestamp:
+                    batches = (segment.batch_at(position) for position in segment.positions_since(timestamp))
+                    found = (self._first_record_since(batch, timestamp) for batch in batches)
+                    return next((one for one in found if one is not None), None)
             return None
 
     def _first_record_since(self, batch: bytes, timestamp: int) -> tuple[int, int] | None:

@@ -9,56 +9,104 @@ from typing import NamedTuple
 import pytest
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
-from groupkeeper.operations.plans.translating import NOTHING_THERE, Ends, Facts, Lookups, translate
+from groupkeeper.operations.plans.by_time import NOTHING_THERE
+from groupkeeper.operations.plans.translating import Ends, Facts, Lookups, Part, translate
+from groupkeeper.operations.plans.walking import Kept
+
+MARKER = -1
+"""In place of the number of a record."""
 
 
 class Log(NamedTuple):
-    """``records``: (which one it is, its time) by offset from ``oldest`` on."""
+    """``records``: (which one it is, its time) by offset from ``oldest`` on; markers are MARKER, records of ``aborted``
+    transactions have offsets there. ``is_seen``: whether its parts are small enough to be looked at.
+    """
 
     oldest: int
     records: Sequence[tuple[int, int]]
+    aborted: frozenset[int] = frozenset()
+    is_seen: bool = True
 
     @property
     def ends(self) -> Ends:
         return Ends(self.oldest, self.oldest + len(self.records))
 
+    @property
+    def committed(self) -> list[FirstRecord]:
+        return [
+            FirstRecord(at, ms)
+            for at, (number, ms) in enumerate(self.records, self.oldest)
+            if number != MARKER and at not in self.aborted
+        ]
+
     def first_from(self, time_ms: int) -> ListedOffset:
-        """As ListOffsets."""
-        found = (ListedOffset(self.oldest + at, ms) for at, (_, ms) in enumerate(self.records) if ms >= time_ms)
+        """What lookups by time are resolved to."""
+        found = (ListedOffset(one.offset, one.timestamp) for one in self.committed if one.timestamp >= time_ms)
         return next(found, NOTHING_THERE)
 
     def lookups(self, time_ms: int) -> Lookups:
         return Lookups(self.first_from(time_ms), self.first_from(time_ms + 1))
 
+    def part(self, begin: int = 0) -> Part | None:
+        kept = [
+            Kept(at, ms, is_aborted=at in self.aborted)
+            for at, (number, ms) in enumerate(self.records, self.oldest)
+            if number != MARKER and at >= begin
+        ]
+        return Part(max(begin, self.oldest), self.ends.latest, kept) if self.is_seen else None
+
 
 def facts_of(source: Log, target: Log, committed: int, *, is_append_time: bool = False) -> Facts:
     """What a clone finds out."""
-    ends = source.ends
-    is_all_read = committed >= ends.latest
-    at = min(max(committed, ends.oldest), ends.latest) - is_all_read
-    time_ms = source.records[at - ends.oldest][1]
-    here, there = source.lookups(time_ms), target.lookups(time_ms)
-    counterpart, last = NOTHING_THERE, None
-    if there.at.offset < 0:
-        last = source.first_from(target.records[-1][1]) if target.records else None
-    elif there.at.timestamp != here.at.timestamp:
+    following = [one for one in source.committed if one.offset >= committed]
+    record = following[0] if following else source.committed[-1]
+    here, there = source.lookups(record.timestamp), target.lookups(record.timestamp)
+    counterpart, last, begin = NOTHING_THERE, None, 0
+    if there.at.offset < 0 and target.committed:
+        last_ms = target.committed[-1].timestamp
+        last, begin = source.first_from(last_ms), target.first_from(last_ms).offset
+    elif there.at.offset >= 0 and there.at.timestamp != here.at.timestamp:
         counterpart = source.first_from(there.at.timestamp)
     return Facts(
-        committed, ends, target.ends, FirstRecord(at, time_ms), is_all_read, here, there,
-        is_append_time and there.at.offset >= 0, counterpart, last,
+        committed, source.ends, target.ends, record, not following, here, there,
+        is_append_time and there.at.offset >= 0, counterpart, last, ours=source.part(), theirs=target.part(begin),
     )  # fmt: skip
 
 
 def truth(source: Log, target: Log, committed: int, offset: int) -> tuple[int, int]:
     """How many records that the group has not read it never gets though the target has them, and how many that it has
-    read it gets again, of those too that the target gets later.
+    read it gets again, of those too that the target gets later. Aborted ones are nobody's.
     """
-    passed_over = [one for one, _ in target.records[: offset - target.oldest]]
-    ahead = [one for one, _ in target.records[offset - target.oldest :]]
-    known = {one for one, _ in target.records}
-    newest = max(known, default=-1)
-    to_come = [one for one, _ in source.records if one > newest]
-    return sum(one >= committed for one in passed_over), sum(one < committed for one in (*ahead, *to_come))
+    copies = {target.records[one.offset - target.oldest][0]: one.offset for one in target.committed}
+    newest = max(copies, default=-1)
+    skipped = replayed = 0
+    for one in source.committed:
+        number = source.records[one.offset - source.oldest][0]
+        if one.offset >= committed:
+            skipped += number in copies and copies[number] < offset
+        else:
+            replayed += copies[number] >= offset if number in copies else number > newest
+    if source.oldest:  # what it has lost may be in the target: there offsets are the records' numbers
+        skipped += sum(committed <= number < source.oldest and at < offset for number, at in copies.items())
+        replayed += sum(number < min(committed, source.oldest) and at >= offset for number, at in copies.items())
+    known = {number for number, _ in source.records}
+    skipped += sum(number > max(known) and at < offset for number, at in copies.items())
+    return skipped, replayed
+
+
+def in_transactions(rng: random.Random, records: Sequence[tuple[int, int]], marked_ms: int, *, aborts: bool) -> Log:
+    """The same records, in transactions whose markers are of other times; with ``aborts`` some are tried twice."""
+    found: list[tuple[int, int]] = []
+    aborted: set[int] = set()
+    left = list(records)
+    while left:
+        size = rng.randrange(1, 6)
+        if aborts and rng.random() < 0.4:
+            aborted.update(range(len(found), len(found) + len(left[:size])))
+            found += [*left[:size], (MARKER, marked_ms + len(found))]
+        found += [*left[:size], (MARKER, marked_ms + len(found))]
+        left = left[size:]
+    return Log(rng.choice((0, 0, 7)) if not aborted else 0, found, frozenset(aborted))
 
 
 def times(rng: random.Random, count: int, goes_back: bool) -> list[int]:
@@ -102,6 +150,60 @@ def test_no_more_is_skipped_or_read_again_than_is_said(story: str, goes_back: bo
         assert found.skips is not None
         assert found.replays is not None
         assert (skipped <= found.skips, replayed <= found.replays) == (True, True), (facts, found, skipped, replayed)
+
+
+def source_with_transactions(
+    rng: random.Random, records: Sequence[tuple[int, int]], marked_ms: int, ahead_ms: int
+) -> Log:
+    """Some transactions are aborted; their records' times may be later than those after them."""
+    found: list[tuple[int, int]] = []
+    aborted: set[int] = set()
+    for number, (_, ms) in enumerate(records):
+        if rng.random() < 0.3 or number == len(records) - 1:
+            begin = len(found)
+            for _ in range(rng.randrange(3)):
+                aborted.add(len(found))
+                found.append((10_000 + len(found), ms + (rng.randint(1, ahead_ms) if ahead_ms else 0)))
+            found += [(MARKER, marked_ms + number)] * (len(found) > begin)
+        found.append((number, ms))
+        found += [(MARKER, marked_ms + number)] * (rng.random() < 0.5)
+    if rng.random() < 0.5:
+        aborted.add(len(found))
+        found += [(10_000 + len(found), found[-1][1] + 1), (MARKER, marked_ms + len(found))]
+    return Log(0, found, frozenset(aborted))
+
+
+@pytest.mark.parametrize("marked_ms", [1_000, 900_000], ids=["markers of now", "markers later than all records"])
+@pytest.mark.parametrize("story", ["plain", "transactions", "tries twice", "behind", "loses", "copies aborted ones"])
+def test_transactions_on_either_side(story: str, marked_ms: int) -> None:
+    """The truth is never worse, and where the copy is whole and times are not the same, the offset is exact."""
+    rng = random.Random(f"{story} {marked_ms}")
+    for number in range(1500):
+        has_own_times = number % 2 == 0
+        count = rng.randrange(1, 20)
+        ms = [1000 + 10 * at for at in range(count)] if has_own_times else times(rng, count, False)
+        everything = list(enumerate(ms))
+        source = source_with_transactions(rng, everything, marked_ms, 0 if story == "copies aborted ones" else 2)
+        some = rng.randrange(count)
+        copies = everything[:some] if story == "behind" else everything
+        copies = everything[:some] + everything[some + 2 :] if story == "loses" else copies
+        target = Log(rng.randrange(50), copies)
+        if story in ("transactions", "tries twice"):
+            target = in_transactions(rng, copies, marked_ms, aborts=story == "tries twice")
+        elif story == "copies aborted ones":
+            target = Log(3, [one for one in source.records if one[0] != MARKER])
+        is_seen = rng.random() < 0.7
+        source, target = source._replace(is_seen=is_seen), target._replace(is_seen=rng.random() < 0.7)
+        committed = rng.randrange(source.ends.latest + 1)
+        facts = facts_of(source, target, committed)
+        found = translate(facts)
+        skipped, replayed = truth(source, target, committed, found.offset)
+        assert found.skips is not None
+        assert found.replays is not None
+        assert (skipped <= found.skips, replayed <= found.replays) == (True, True), (facts, found, skipped, replayed)
+        is_cut = facts.there.at.offset == target.oldest > 0  # it may have had more records of that time
+        if story in ("plain", "transactions") and has_own_times and is_seen and target.is_seen and not is_cut:
+            assert (found.skips, found.replays) == (0, 0), (facts, found)
 
 
 def test_what_is_said_of_logs_with_the_same_records() -> None:

@@ -129,7 +129,7 @@ class _Search:
                 for record in read_records(batches, pos, header=header):
                     while left and left[0].offset <= record.offset:
                         self._answers[left.popleft()] = FirstRecord(
-                            record.offset, record.timestamp, header.has_log_append_time
+                            record.offset, record.timestamp, header.has_log_append_time, header.is_transactional
                         )
         except CorruptRecord as error:
             why = UnexpectedAnswer(f"a record batch cannot be read: {error}")

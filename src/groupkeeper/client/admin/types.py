@@ -361,12 +361,14 @@ class Position(NamedTuple):
 
 class FirstRecord(NamedTuple):
     """The first record at or after an offset. ``timestamp`` in ms, −1: it has none. ``is_append_time``: it is the
-    broker's, of when the record was appended (LogAppendTime), and not the producer's.
+    broker's, of when the record was appended (LogAppendTime), and not the producer's. ``is_transactional``: it belongs
+    to a transaction, which may be open or aborted.
     """
 
     offset: int
     timestamp: int
     is_append_time: bool = False
+    is_transactional: bool = False
 
 
 class MemberToRemove(NamedTuple):

@@ -7,13 +7,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import ListedOffset, OffsetSpec, Position, TopicPartition
+from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.errors import (
     NoPlan,
     NoSuchTime,
     NothingCommitted,
     OutOfRange,
 )
+from groupkeeper.operations.plans.by_time import Since, first_since
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Note, NoteKind, Plan, TopicFacts, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import (
@@ -21,7 +22,6 @@ from groupkeeper.operations.plans.world import (
     Committed,
     Groups,
     Logs,
-    listed,
     look_at_ends,
     look_at_groups,
     record_times,
@@ -118,12 +118,12 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     by_group = {group_id: selection.of(group_id) for group_id in request.group_ids if group_id not in left_out}
     partitions = dict.fromkeys(tp for wanted in by_group.values() for tp in wanted)
     logs = await look_at_ends(admin, partitions, described, timeout_ms=timeout_ms)
-    found: Mapping[TopicPartition, ListedOffset] = {}
+    found: Mapping[TopicPartition, Since] = {}
     if isinstance(request.scenario, ToTime):
-        reachable = [tp for tp in partitions if tp not in logs.failed]
-        spec = OffsetSpec(max(0, request.scenario.timestamp_ms))
-        batch = await listed(admin, reachable, spec, timeout_ms=timeout_ms)
-        found, logs = batch.done, logs._replace(failed=logs.failed | batch.failed)
+        time_ms = request.scenario.timestamp_ms
+        reachable = {tp: time_ms for tp in partitions if tp not in logs.failed}
+        batch = await first_since(admin, reachable, timeout_ms=timeout_ms)
+        found, logs = batch.done, logs._replace(failed={**logs.failed, **batch.failed})
     maker = _Maker(request, groups, logs, found)
     plans = [maker.plan(group_id, wanted) for group_id, wanted in by_group.items()]
     plans = [plan for plan in plans if plan.changes]
@@ -134,7 +134,7 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
     hidden = [HIDDEN] if maker.empty and await hides_topics(admin, timeout_ms=timeout_ms) else []
     what = "no committed offsets that " + "may be seen and " * len(hidden) + "were asked for"
     empty = [*(f"{group_id} has {what}" for group_id in maker.empty), *hidden]
-    remarks = [*empty, *maker.remarks, *groups.remarks(group.group_id for group in plans), *remarks]
+    remarks = [*empty, *maker.remarks, *maker.doubts, *groups.remarks(group.group_id for group in plans), *remarks]
     return Made(timed, (*groups.troubles, *selection.troubles, *maker.troubles), tuple(remarks), groups.absent)
 
 
@@ -209,7 +209,7 @@ class _Maker:
         request: Request,
         groups: Groups,
         logs: Logs,
-        found: Mapping[TopicPartition, ListedOffset],
+        found: Mapping[TopicPartition, Since],
     ) -> None:
         self._request = request
         self._groups = groups
@@ -231,18 +231,28 @@ class _Maker:
         usable = self._usable(group_id, partitions, scenario, committed)
         if not partitions and self._request.from_file is None and not self._request.topics.names:
             self.empty.append(group_id)
-        facts = Facts(self._logs.oldest, self._logs.latest, self._found, committed)
+        found = {place: since.at for place, since in self._found.items()}
+        facts = Facts(self._logs.oldest, self._logs.latest, found, committed)
         made = plan_offsets(group_id, usable, scenario, facts)
         note_by_place = {note.partition: note for note in made.notes}
         changes: dict[TopicPartition, Change] = {}
-        why = self._aim or "the offset in the file"
         for place, (before, after, oldest, latest, *_) in made.changes.items():
             note = note_by_place.get(place)
             if note is None or self._keeps(group_id, note):
-                said = why if note is None else because(note)
+                said = self._why(place) if note is None else because(note)
                 changes[place] = Change(before, after, oldest, latest, None, None, said)
         notes = tuple(note for note in made.notes if note.partition in changes)
         return GroupPlan(group_id, changes, notes, state)
+
+    @property
+    def doubts(self) -> list[str]:
+        return [f"{place} goes {self._why(place)}" for place, since in self._found.items() if since.doubt]
+
+    def _why(self, place: TopicPartition) -> str:
+        since = self._found.get(place)
+        if since is None or not since.doubt:
+            return self._aim or "the offset in the file"
+        return f"before {self._aim}: {since.doubt}"
 
     def _usable(
         self, group_id: str, partitions: Iterable[TopicPartition], scenario: Scenario, committed: Committed

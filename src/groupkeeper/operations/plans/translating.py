@@ -7,12 +7,14 @@ between it and the record that is meant.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
+from groupkeeper.operations.plans.by_time import NOTHING_THERE
+from groupkeeper.operations.plans.walking import Kept
 from groupkeeper.operations.times import utc_text
-
-NOTHING_THERE = ListedOffset(-1, -1, None)
 
 
 class Ends(NamedTuple):
@@ -23,19 +25,45 @@ class Ends(NamedTuple):
 
 
 class Lookups(NamedTuple):
-    """The first records of a log from a time on: ``at`` the record's, ``after`` it (a millisecond later)."""
+    """The first records of a log from a time on: ``at`` the record's, ``after`` it (a millisecond later).
+
+    Those of transactions that were aborted are none of them. ``doubt``: why one of them may be further on.
+    """
 
     at: ListedOffset = NOTHING_THERE
     after: ListedOffset = NOTHING_THERE
+    doubt: str = ""
+
+
+class Count(NamedTuple):
+    """Records that are not aborted: so many at ``least``, and at ``most`` with those of open transactions."""
+
+    least: int
+    most: int
+
+
+class Part(NamedTuple):
+    """All records of a log from ``begin`` up to ``end``. Of offsets alone it isn't known how many records they are."""
+
+    begin: int
+    end: int
+    records: Sequence[Kept]
+
+    def counted(self, begin: int, end: int) -> Count | None:
+        if begin < self.begin or end > self.end:
+            return None
+        states = Counter(one.is_aborted for one in self.records if begin <= one.offset < end)
+        return Count(states[False], states[False] + states[None])
 
 
 class Facts(NamedTuple):
     """What is known of a partition in both clusters.
 
-    ``record`` is the first that the group has not read, or the last that it has where ``is_all_read``.
-    ``is_append_time``: the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the
-    time of the target's record finds, where that isn't the time looked for. ``last``: the same for the target's last
-    record, where no record there is late enough; None: that could not be told.
+    ``record`` is the first that the group has not read, or the last that it has where ``is_all_read``. It
+    ``leaves_out`` records of aborted transactions before it, as consumers of committed records do. ``is_append_time``:
+    the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the time of the target's
+    record finds, where that isn't the time looked for. ``last``: the same for the target's last record, where no record
+    there is late enough; None: that could not be told. ``ours`` and ``theirs``: what lies there in source and target.
     """
 
     committed: int
@@ -48,6 +76,9 @@ class Facts(NamedTuple):
     is_append_time: bool = False
     counterpart: ListedOffset = NOTHING_THERE
     last: ListedOffset | None = None
+    leaves_out: bool = False
+    ours: Part | None = None
+    theirs: Part | None = None
 
 
 class Found(NamedTuple):
@@ -66,6 +97,8 @@ class Found(NamedTuple):
 
 def translate(facts: Facts) -> Found:
     """The offset in the target: its end, where ``is_to_come``."""
+    if facts.there.doubt and facts.there.at.offset >= 0:
+        return _in_doubt(facts)
     if facts.is_append_time and facts.there.at.offset >= 0:
         return _by_arrival(facts)
     return _after_the_last(facts) if facts.is_all_read else _at_the_next(facts)
@@ -74,6 +107,14 @@ def translate(facts: Facts) -> Found:
 def is_to_come(facts: Facts) -> bool:
     """Whether the target has no record of the time of the next one, or later."""
     return not facts.is_all_read and facts.there.at.offset < 0
+
+
+def _in_doubt(facts: Facts) -> Found:
+    """What the lookup found may lie before the record that is meant, by any number of records, never after it."""
+    at = facts.there.at
+    replays = max(0, facts.target.latest - at.offset) + _read_to(facts) - facts.source.oldest
+    why = f"before the record of {utc_text(facts.record.timestamp)}: {facts.there.doubt}, {_again(replays)}"
+    return Found(at.offset, why + _lost(facts), _lost_there(facts, at.offset), replays, at.leader_epoch)
 
 
 def _by_arrival(facts: Facts) -> Found:
@@ -99,13 +140,13 @@ def _at_the_next(facts: Facts) -> Found:
             why += f"; it has later records with earlier times: up to {skips} are skipped"
         return Found(end, why + _lost(facts), skips + _lost_there(facts, end), replays)
     if there.timestamp == here.timestamp:
-        replays = max(0, record.offset - here.offset) + max(0, -_missing(facts))
+        replays = _count(facts.ours, here.offset, record.offset).most + _surplus(facts)
         how = f"{_again(replays)}, as they have the same time or a later one" if replays else "exact"
-        why = f"the record of {text}: {how}{_lost(facts)}"
+        why = f"the record of {text}: {how}{_lost(facts)}{_aborted(facts)}"
         return Found(there.offset, why, _lost_there(facts, there.offset), replays, there.leader_epoch)
     back = facts.counterpart
     has_it = back.offset >= record.offset and back.timestamp == there.timestamp
-    skips = (back.offset if back.offset >= record.offset else facts.source.latest) - record.offset
+    skips = _count(facts.ours, record.offset, back.offset if back.offset >= record.offset else facts.source.latest).most
     replays = 0 if has_it else max(0, facts.target.latest - there.offset)
     why = (
         f"the target has no record of {text}: its next one is of {utc_text(there.timestamp)}, "
@@ -123,15 +164,18 @@ def _after_the_last(facts: Facts) -> Found:
         replays = _still_to_come(facts)
         why = f"all is read: the end of the log{_if_any(replays, f'; not all up to {text} is there yet: {{}}')}"
         return Found(facts.target.latest, why, 0, replays)
-    missing = _missing(facts)
+    surplus = _surplus(facts)
     is_cut = 0 < facts.there.at.offset <= facts.target.oldest
-    if missing < 0 or is_cut:  # the target may have records of this very time that the source has not yet
-        replays = end - facts.here.at.offset + max(0, -missing)
+    if surplus or is_cut:  # the target may have records of this very time that the source has not yet
+        replays = _count(facts.ours, facts.here.at.offset, end).most + surplus
         why = f"all is read up to {text}, and the target may have more records of that time: {_again(replays)}"
         return Found(facts.there.at.offset, why, 0, replays, facts.there.at.leader_epoch)
-    replays = missing + (max(0, end - facts.here.after.offset) if facts.here.after.offset >= 0 else 0)
-    if later.offset >= 0 and facts.here.at.timestamp != facts.there.at.timestamp:
-        replays += facts.target.latest - later.offset  # what it leads to may be older than all that the source has
+    after = facts.here.after.offset
+    replays = _missing(facts) + (_count(facts.ours, after, end).most if after >= 0 else 0)
+    aborts = facts.ours is None or any(one.is_aborted for one in facts.ours.records)
+    if later.offset >= 0 and (facts.here.at.timestamp != facts.there.at.timestamp or aborts):
+        # What it leads to may be older than all that the source has, or the copy of an aborted record among these.
+        replays += facts.target.latest - later.offset
     if later.offset < 0:
         why = f"all is read: the end of the log; {_again(replays) if replays else 'exact'}"
         return Found(facts.target.latest, why, 0, replays)
@@ -139,21 +183,63 @@ def _after_the_last(facts: Facts) -> Found:
     return Found(later.offset, why, 0, replays, later.leader_epoch)
 
 
-def _missing(facts: Facts) -> int:
-    """How many records of the time, and of those up to the next later one, the target has less than the source."""
+def _count(part: Part | None, begin: int, end: int) -> Count:
+    """The records of a log from an offset up to another: as their offsets are, where they were not looked at."""
+    counted = None if part is None else part.counted(begin, end)
+    return Count(0, max(0, end - begin)) if counted is None else counted
+
+
+def _of_the_time(facts: Facts) -> tuple[Count, Count]:
+    """The records of the time, and those up to the next later one, in the source and in the target."""
     here, there = facts.here, facts.there
     if here.at.timestamp != there.at.timestamp:
-        return 0
-    in_source = (here.after.offset if here.after.offset >= 0 else facts.source.latest) - here.at.offset
-    in_target = (there.after.offset if there.after.offset >= 0 else facts.target.latest) - there.at.offset
-    return in_source - in_target
+        return Count(0, 0), Count(0, 0)
+    ours = _count(facts.ours, here.at.offset, _end(here.after, facts.source))
+    return ours, _count(facts.theirs, there.at.offset, _end(there.after, facts.target))
+
+
+def _surplus(facts: Facts) -> int:
+    """How many of them the target has more than the source, at most."""
+    ours, theirs = _of_the_time(facts)
+    return max(0, theirs.most - ours.least)
+
+
+def _missing(facts: Facts) -> int:
+    """How many of them the target has less than the source, at most; it may have copies of aborted ones."""
+    ours, theirs = _of_the_time(facts)
+    records = () if facts.ours is None else facts.ours.records
+    aborted = sum(bool(one.is_aborted) for one in records if one.timestamp == facts.record.timestamp)
+    return max(0, ours.most - max(0, theirs.least - aborted))
 
 
 def _still_to_come(facts: Facts) -> int:
     """How many records that the group has read may not be in the target yet."""
-    read_to = facts.source.latest if facts.is_all_read else facts.record.offset
-    begin = facts.source.oldest if facts.last is None else facts.last.offset
-    return max(0, read_to - begin) if begin >= 0 else 0
+    read_to, oldest = _read_to(facts), facts.source.oldest
+    begin = oldest if facts.last is None else facts.last.offset
+    if begin < 0:
+        return 0
+    ours, theirs = facts.ours, facts.theirs
+    is_known = facts.last is not None and (begin > oldest or oldest == 0)  # where the log is cut, others are not
+    if not is_known or ours is None or theirs is None or ours.begin > begin or ours.end < facts.source.latest:
+        return _count(ours, begin, read_to).most
+    records = [one for one in ours.records if one.offset >= begin]
+    is_read = [one.offset < read_to and not one.is_aborted for one in records]
+    wanted = Counter(one.timestamp for one, is_one in zip(records, is_read, strict=True) if is_one)
+    others = Counter(one.timestamp for one, is_one in zip(records, is_read, strict=True) if not is_one)
+    copies = Counter(one.timestamp for one in theirs.records if one.is_aborted is False)
+    return sum(max(0, count - max(0, copies[ms] - others[ms])) for ms, count in wanted.items())
+
+
+def _read_to(facts: Facts) -> int:
+    return facts.source.latest if facts.is_all_read else facts.record.offset
+
+
+def _end(after: ListedOffset, ends: Ends) -> int:
+    return after.offset if after.offset >= 0 else ends.latest
+
+
+def _aborted(facts: Facts) -> str:
+    return "; records of aborted transactions before it are left out" if facts.leaves_out else ""
 
 
 def _lost(facts: Facts) -> str:

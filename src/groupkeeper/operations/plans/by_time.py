@@ -1,0 +1,180 @@
+"""Records by their times: what a lookup by time (ListOffsets) leads to, where that is no record.
+
+Two of its answers are not what they seem. It may be a marker of a transaction, with the time of the transaction's end:
+the record meant comes later. And it may be that there is no record, while there is one: Kafka looks into the first
+segment only whose largest time is late enough, and that may be the time of a record that DeleteRecords has cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    Failure,
+    FirstRecord,
+    ListedOffset,
+    OffsetSpec,
+    Position,
+    TopicPartition,
+)
+from groupkeeper.operations.errors import TimeUnknown
+from groupkeeper.operations.plans.walking import MOST_BYTES, Kept, Search, Tour, walk
+from groupkeeper.operations.plans.world import listed
+from groupkeeper.operations.times import utc_text
+
+NOTHING_THERE = ListedOffset(-1, -1, None)
+
+_BACK = (100, 2_000, 40_000)
+"""How far before an offset the last record is looked for that no transaction has aborted, one after the other."""
+
+_UNREAD = "it may be the end of a transaction and not a record, as the records may not be read"
+
+
+class Since(NamedTuple):
+    """Where the records from a time on begin. ``doubt``, if any: why ``at`` may be before the first of them."""
+
+    at: ListedOffset
+    doubt: str = ""
+    is_append_time: bool = False
+
+
+Found = Batch[TopicPartition, Since]
+
+
+async def first_since(
+    admin: Admin, times: Mapping[TopicPartition, int], *, skips_aborted: bool = False, timeout_ms: int | None = None
+) -> Found:
+    """The first record in the order of each log whose time isn't earlier; ``skips_aborted``: of those that no
+    transaction has aborted. Fails per partition as list_offsets, and with TimeUnknown.
+    """
+    if not times:
+        return Batch()
+    specs = {place: OffsetSpec(max(0, time_ms)) for place, time_ms in times.items()}
+    looked_up = await admin.list_offsets(specs, timeout_ms=timeout_ms)
+    found: Found = Batch({}, dict(looked_up.failed))
+    answers = looked_up.done
+    hits = {Position(*place, at.offset): place for place, at in answers.items() if at.offset >= 0}
+    read = await admin.first_records(hits, timeout_ms=timeout_ms)
+    begins: dict[TopicPartition, int] = {}
+    for position, place in hits.items():
+        record, at = read.done.get(position), answers[place]
+        if position in read.failed:  # it may be that the records may not be read
+            found.done[place] = Since(at, "" if at.timestamp == times[place] else _UNREAD)
+        elif record is None:
+            found.done[place] = Since(NOTHING_THERE)
+        elif record.timestamp >= times[place] and not (skips_aborted and record.is_transactional):
+            is_hit = record.offset == at.offset
+            found.done[place] = Since(at if is_hit else _listed(record), is_append_time=record.is_append_time)
+        else:
+            begins[place] = record.offset
+    nothing = [place for place, at in answers.items() if at.offset < 0]
+    begins |= await _doubtful(admin, {place: times[place] for place in nothing}, timeout_ms)
+    found.done.update((place, Since(NOTHING_THERE)) for place in nothing if place not in begins)
+    searches, failed = await _searched(admin, times, begins, skips_aborted, timeout_ms)
+    for place, search in searches.items():
+        if (one := search.found) is not None:
+            found.done[place] = Since(_listed(one), is_append_time=one.is_append_time)
+        elif search.is_at_the_end and place not in failed:
+            found.done[place] = Since(NOTHING_THERE)
+        elif answers[place].offset >= 0:
+            found.done[place] = Since(answers[place], _UNREAD if place in failed else _end_of(answers[place]))
+        else:
+            found.failed[place] = _contradiction(times[place])
+    found.failed.update((place, failed[place]) for place in begins if place not in searches)
+    return found
+
+
+async def committed_from(
+    admin: Admin, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+) -> dict[TopicPartition, FirstRecord | None]:
+    """The first records at or after offsets that no transaction has aborted, None: there is none; those that were
+    found.
+    """
+    searches, failed = await _searched(admin, {}, offsets, True, timeout_ms)
+    return {
+        place: None if search.found is None else _record(search.found)
+        for place, search in searches.items()
+        if search.found is not None or (search.is_at_the_end and place not in failed)
+    }
+
+
+async def committed_before(
+    admin: Admin, ends: Mapping[TopicPartition, tuple[int, int]], *, timeout_ms: int | None = None
+) -> dict[TopicPartition, FirstRecord]:
+    """The last records before offsets that a transaction has committed, or that are in none; those that were found.
+
+    ``ends`` has where each log begins, and the offset.
+    """
+    found: dict[TopicPartition, FirstRecord] = {}
+    left = dict(ends)
+    for steps in _BACK:
+        begins = {place: max(oldest, end - steps) for place, (oldest, end) in left.items()}
+        tours = await toured(admin, {place: (begin, left[place][1]) for place, begin in begins.items()}, timeout_ms)
+        for place, records in tours.items():
+            last = next((one for one in reversed(records) if one.is_aborted is False), None)
+            if last is not None:
+                found[place] = _record(last)
+        left = {
+            place: left[place] for place in tours if place not in found and begins[place] > left[place][0]
+        }  # of a part that is too large to be read, so is a larger one
+    return found
+
+
+async def toured(
+    admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
+) -> dict[TopicPartition, list[Kept]]:
+    """All records from an offset up to another, where that isn't too much."""
+    ends = await listed(admin, ranges, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    tours = {place: Tour(*ranges[place], end.offset) for place, end in ends.done.items()}
+    failed = await walk(admin, tours, timeout_ms=timeout_ms)
+    return {place: tour.records for place, tour in tours.items() if tour.is_whole and place not in failed}
+
+
+async def _doubtful(
+    admin: Admin, times: Mapping[TopicPartition, int], timeout_ms: int | None
+) -> dict[TopicPartition, int]:
+    """Where the logs begin that do have a record of the time or later, or had one, says their largest time."""
+    largest = await listed(admin, times, OffsetSpec.max_timestamp(), timeout_ms=timeout_ms)
+    some = [place for place, at in largest.done.items() if at.timestamp >= times[place]]
+    oldest = await listed(admin, some, OffsetSpec.earliest(), timeout_ms=timeout_ms)
+    return {place: at.offset for place, at in oldest.done.items()}
+
+
+async def _searched(
+    admin: Admin,
+    times: Mapping[TopicPartition, int],
+    begins: Mapping[TopicPartition, int],
+    skips_aborted: bool,
+    timeout_ms: int | None,
+) -> tuple[dict[TopicPartition, Search], Mapping[TopicPartition, Failure]]:
+    ends = await listed(admin, begins, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    searches = {
+        place: Search(begins[place], end.offset, times.get(place), skips_aborted=skips_aborted)
+        for place, end in ends.done.items()
+    }
+    return searches, {**ends.failed, **await walk(admin, searches, timeout_ms=timeout_ms)}
+
+
+def _listed(record: FirstRecord | Kept) -> ListedOffset:
+    return ListedOffset(record.offset, record.timestamp)
+
+
+def _record(kept: Kept) -> FirstRecord:
+    return FirstRecord(kept.offset, kept.timestamp, kept.is_append_time)
+
+
+def _end_of(marker: ListedOffset) -> str:
+    return (
+        f"it is the end of a transaction, of {utc_text(marker.timestamp)}, and that record is not within the next "
+        f"{MOST_BYTES // 2**20} MiB of the log: earlier ones are read again"
+    )
+
+
+def _contradiction(time_ms: int) -> Failure:
+    return TimeUnknown(
+        f"the broker finds no record from {utc_text(time_ms)} on, though its log has or had one: it is not near the "
+        "log's start. Name the offset itself (--to-offset)"
+    )

@@ -1,0 +1,140 @@
+"""Walks along logs from an offset on, over batches: records that transactions aborted are told from others.
+
+A marker of a transaction has an offset and a time as records have, and a lookup by time (ListOffsets) may lead to it:
+records with times of their own (a backfill, copies with original times) are then older than the marker before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.protocol.record import BatchHeader
+from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records
+
+MOST_BYTES = 4 * 1024 * 1024
+"""So much of one partition a walk reads at most, and a batch more."""
+
+MOST_RECORDS = 100_000
+"""So many records a walk keeps at most, and a batch more: a compressed batch may hold many."""
+
+
+class Kept(NamedTuple):
+    """A record on the way. ``is_aborted`` None: its transaction is open, or ends further on."""
+
+    offset: int
+    timestamp: int
+    is_append_time: bool = False
+    is_aborted: bool | None = False
+
+
+class Walk:
+    """From ``start`` up to ``end``, where the log ends: the records from a time on, in the log's order."""
+
+    def __init__(self, start: int, end: int, since: int | None = None) -> None:
+        self.start = start
+        self.end = end
+        self.reached = start
+        self._since = since
+        self._records: dict[int, Kept] = {}
+        self._open: dict[int, list[int]] = {}
+        self._bytes = 0
+
+    @property
+    def records(self) -> list[Kept]:
+        return list(self._records.values())
+
+    @property
+    def is_at_the_end(self) -> bool:
+        return self.reached >= self.end
+
+    @property
+    def has_open(self) -> bool:
+        return bool(self._open)
+
+    def is_done(self) -> bool:
+        """Whether there is no need to read on, though the log may go on."""
+        raise NotImplementedError
+
+    def take(self, batches: bytes) -> int | None:
+        """The offset to read on from, the log's end where that isn't needed; None: nothing could be read."""
+        try:
+            for pos, header in iter_headers(batches):
+                if header.next_offset <= self.reached:
+                    continue
+                self._bytes += header.size_in_bytes
+                if header.is_control:
+                    self._end_transaction(batches, pos, header)
+                elif self._since is None or header.max_timestamp >= self._since:
+                    self._keep(batches, pos, header)
+                self.reached = header.next_offset
+                if self.is_done() or self._bytes >= MOST_BYTES or len(self._records) >= MOST_RECORDS:
+                    return max(self.end, self.reached)
+        except CorruptRecord:
+            return None
+        return self.reached
+
+    def _keep(self, batches: bytes, pos: int, header: BatchHeader) -> None:
+        state = None if header.is_transactional else False
+        for record in read_records(batches, pos, header=header):
+            if record.offset >= self.start and (self._since is None or record.timestamp >= self._since):
+                kept = Kept(record.offset, record.timestamp, header.has_log_append_time, state)
+                self._records[record.offset] = kept
+                if state is None:
+                    self._open.setdefault(header.producer_id, []).append(record.offset)
+
+    def _end_transaction(self, batches: bytes, pos: int, header: BatchHeader) -> None:
+        for record in read_records(batches, pos, header=header):
+            marker = read_end_transaction(record)
+            if marker is not None:
+                for offset in self._open.pop(header.producer_id, ()):
+                    self._records[offset] = self._records[offset]._replace(is_aborted=not marker.is_commit)
+
+
+class Search(Walk):
+    """For the first record from a time on; ``skips_aborted``: that isn't of an aborted transaction."""
+
+    def __init__(self, start: int, end: int, since: int | None = None, *, skips_aborted: bool = False) -> None:
+        super().__init__(start, end, since)
+        self._skips_aborted = skips_aborted
+
+    @property
+    def found(self) -> Kept | None:
+        """What is known now. Its transaction may still be open."""
+        return next((one for one in self._records.values() if not (self._skips_aborted and one.is_aborted)), None)
+
+    def is_done(self) -> bool:
+        found = self.found
+        return found is not None and not (self._skips_aborted and found.is_aborted is None)
+
+
+class Tour(Walk):
+    """Over all records before an offset, and to the ends of their transactions."""
+
+    def __init__(self, start: int, until: int, end: int) -> None:
+        super().__init__(start, max(until, end))
+        self._until = until
+
+    def is_done(self) -> bool:
+        return self.is_whole and not self.has_open
+
+    @property
+    def is_whole(self) -> bool:
+        return self.reached >= self._until
+
+    @property
+    def records(self) -> list[Kept]:
+        return [one for one in super().records if one.offset < self._until]
+
+
+async def walk(
+    admin: Admin, walks: Mapping[TopicPartition, Walk], *, timeout_ms: int | None = None
+) -> dict[TopicPartition, Failure]:
+    """Each as far as needed. The result has why some could not be finished."""
+    ranges = {place: (one.start, one.end) for place, one in walks.items() if one.start < one.end}
+    if not ranges:
+        return {}
+    read = await admin.read_logs(ranges, lambda place, batches: walks[place].take(batches), timeout_ms=timeout_ms)
+    return dict(read.failed)
