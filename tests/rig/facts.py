@@ -146,7 +146,7 @@ class Assigned(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """A member begins to join; it is in the group once it is assigned something, or nothing."""
+    """A member begins to join, or to join again; it is in the group once it is assigned something, or nothing."""
 
     cluster: str
     group: str

@@ -37,8 +37,7 @@ class OtherThread(Performer):
     def _rejoin(self) -> None:
         self._session += 1
         self._positions, self._unsaved = {}, 0
-        actor = self.actor
-        self.notebook.write(Joining(actor.cluster, actor.group, actor.name, self._session, now()))
+        self.note_joining()
         self.enter()
         self._joined = time.monotonic()
 
@@ -70,6 +69,11 @@ class OtherThread(Performer):
             Committed(actor.cluster, actor.group, *place, at, -1, metadata, outcome, actor.name, began, ended)
             for place, at in wanted.items()
         ))  # fmt: skip
+
+    def note_joining(self) -> None:
+        """Also when it gives all back to join again: it may lose its place in the group before it is assigned more."""
+        actor = self.actor
+        self.notebook.write(Joining(actor.cluster, actor.group, actor.name, self._session, now()))
 
     def note_assignment(self, places: Any) -> None:
         actor = self.actor
@@ -105,11 +109,11 @@ class OtherThread(Performer):
 
 class KafkaPythonThread(OtherThread):
     def enter(self) -> None:
-        actor, note = self.actor, self.note_assignment
+        actor, note, note_joining = self.actor, self.note_assignment, self.note_joining
 
         class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
             def on_partitions_revoked(self, revoked: Any) -> None:
-                pass
+                note_joining()
 
             def on_partitions_assigned(self, assigned: Any) -> None:
                 note(assigned)
@@ -154,11 +158,11 @@ class AiokafkaThread(OtherThread):
         self._loop.run_until_complete(self._enter())
 
     async def _enter(self) -> None:
-        actor, note = self.actor, self.note_assignment
+        actor, note, note_joining = self.actor, self.note_assignment, self.note_joining
 
         class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
             async def on_partitions_revoked(self, revoked: Any) -> None:
-                pass
+                note_joining()
 
             async def on_partitions_assigned(self, assigned: Any) -> None:
                 note(assigned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -12,10 +13,11 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.rig import judge_members, judge_pipeline, judge_sweep
-from tests.rig.actors import CLIENT
+from tests.rig.actors import CLIENT, Gate
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
-from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded
+from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded, now
+from tests.rig.others import KafkaPythonThread
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
 from tests.rig.sleeping import hash_of, log_partition_of
@@ -222,6 +224,34 @@ def test_a_client_commits_again_after_an_error_that_passes_or_a_lost_connection(
         commit(2)
     assert len(times) == 2
     assert times[1] - times[0] > RETRY_NS
+
+
+def test_a_member_that_joins_again_is_not_taken_for_one_of_the_group(broker: BackgroundBroker, tmp_path: Path) -> None:
+    """kafka-python forgets that it was joining when the answer comes after `poll` gave up: it sends no heartbeat."""
+    notebook, tail, truth = Notebook(tmp_path / "a.facts"), Tail(tmp_path), Truth()
+    actor = Consumer("a", "c", "again", ("t",), library="kafka-python")
+    member = KafkaPythonThread(actor, Gate(), notebook, {"c": broker.bootstrap_servers}, random.Random(1))
+    name = ("c", "again")
+
+    def read_until(is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not is_so():
+            assert time.monotonic() < deadline
+            member.read(0.05)
+            notebook.flush()
+            truth.add(tail.read())
+
+    member.begin()
+    read_until(lambda: bool(truth.assigned[name]))
+    assert truth.is_calm(*name, now(), now(), 0)
+    begun = len(truth.joining[name])
+    with broker.faults.delay("SyncGroup", 1000, executes=True) as late:
+        other = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "again"})
+        other.subscribe(["t"])
+        read_until(lambda: other.poll(0) is None and len(truth.joining[name]) > begun and late.seen > 0)
+        assert not truth.is_calm(*name, now(), now(), 0)
+        other.close()
+    member.finish()
 
 
 @pytest.mark.slow

@@ -265,11 +265,14 @@ class Truth:
             return False
         members = self.members(cluster, group, since)
         gone = {(one.actor, one.session) for one in self.left[name] if one.ended <= since}
-        begun = {(one.actor, one.session) for one in self.joining[name] if one.ended <= since} - gone
+        joining = [one for one in self.joining[name] if one.ended <= since]
+        begun = {(one.actor, one.session) for one in joining} - gone
+        is_again = any(one.ended > members[one.actor].ended for one in joining if one.actor in members)
         places = [place for one in members.values() for place in one.places]
         topics = {topic for topic, _ in places}
         return (
-            begun == {(actor, one.session) for actor, one in members.items()}
+            not is_again
+            and begun == {(actor, one.session) for actor, one in members.items()}
             and len(places) == len({tuple(place) for place in places})
             and not any(self.is_changing(cluster, topic, since) for topic in topics)
         )
