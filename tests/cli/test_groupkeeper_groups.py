@@ -201,7 +201,7 @@ def test_a_typing_error_makes_no_group(run: Run, servers: str) -> None:
     assert (status, report["offsets"]) == (1, [])
     (problem,) = report["problems"]
     assert (problem["error"], problem["group"]) == ("GROUP_ID_NOT_FOUND", "bililng")
-    assert problem["message"].startswith("there is no group bililng; did you mean 'billing'?; --create")
+    assert problem["message"].startswith("there is no group bililng (--create makes it); did you mean 'billing'?")
     assert committed(servers, "bililng") == {}
     assert "there is no group bililng: it would be made" in run(*words[:-1], "--create")[1]["notes"]
     status, report, _ = run(*words, "--create")

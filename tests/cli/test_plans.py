@@ -300,7 +300,8 @@ def test_a_group_is_made_only_when_that_is_said(run: Run, servers: str, tmp_path
     status, report, _ = run(*words)
     assert (status, report["changes"], path.exists()) == (1, [], False)
     assert errors_of(report) == [("GROUP_ID_NOT_FOUND", "bililng", None, None)]
-    assert report["problems"][0]["message"].startswith("there is no group bililng; did you mean 'billing'?; --create")
+    wanted = "there is no group bililng (--create plans for it); did you mean 'billing'?"
+    assert report["problems"][0]["message"] == wanted
     status, report, _ = run(*words, "--create")
     assert (status, len(report["changes"])) == (0, 3)
     assert "there is no group bililng: it is made when the plan is applied with --create" in report["notes"]

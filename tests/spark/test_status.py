@@ -226,7 +226,7 @@ def test_status(spark: SparkSession) -> None:
     assert rule["loses records, and commits"] == lost
     assert rule["its latest commits are not known"] == "the latest commits are not known: so"
     assert rule["assigned itself, minutes ago"].endswith("has waited for 14 min; its last commit was 6 min before")
-    assert rule["behind, and moving"].endswith("has waited for 8 min; still committing")
+    assert rule["behind, and moving"].endswith("has waited for 8 min; committed recently")
     assert rule["fast commits, a minute's pause"].endswith("has waited for 1 min")
 
 
@@ -257,4 +257,4 @@ def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
     }  # fmt: skip
     assert of_groups["all the time"].rule == "46 rebalances in the last 10 min"
     assert of_groups["without offsets"].rule == "20 rebalances in the last 10 min"
-    assert of_groups["and lags"].rule.endswith("; still committing; 20 rebalances in the last 10 min")
+    assert of_groups["and lags"].rule.endswith("; committed recently; 20 rebalances in the last 10 min")

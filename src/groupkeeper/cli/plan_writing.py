@@ -154,9 +154,10 @@ async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple
     is_meant = getattr(asking.options, "create", False)
     unknown = [] if is_meant else [key for key in made.absent if key not in planned and key in typed]
     meant = await suggested(asking, unknown) if suggests else {}
-    hint = "; --create plans for it all the same" if hasattr(asking.options, "create") else ""
+    does = "makes it" if hasattr(asking.options, "execute") else "plans for it"
+    hint = f" (--create {does})" if hasattr(asking.options, "create") else ""
     problems = [
-        problem_of(GroupIdNotFound(f"there is no group {key}{meant.get(key, '')}{hint}"), group=key) for key in unknown
+        problem_of(GroupIdNotFound(f"there is no group {key}{hint}{meant.get(key, '')}"), group=key) for key in unknown
     ]
     return problems, [_making(asking.options, key) for key in made.absent if key in planned]
 

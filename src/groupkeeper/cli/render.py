@@ -283,8 +283,9 @@ def remark_text(remark: str) -> str:
 
 def problem_text(problem: Problem, *, has_colour: bool = False) -> str:
     """A line of standard error."""
-    # Kafka's own texts often name the group already.
-    place = "" if problem.message.startswith(f"Group {problem.group} ") else _place(problem)
+    # Kafka's own texts often name the group already, and so does that it does not exist.
+    named = (f"Group {problem.group} ", f"there is no group {problem.group}")
+    place = "" if problem.message.startswith(named) else _place(problem)
     error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
     acl = f"; missing ACL: {problem.acl}" if problem.acl else ""
     text = printable(problem.message.removesuffix(".") + acl)

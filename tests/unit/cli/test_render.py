@@ -104,6 +104,7 @@ def test_width_is_in_cells(text: str, cells: int) -> None:
     [
         (Problem("BAD", "no"), "error: no (BAD)\n"),
         (Problem("BAD", "Group g not found.", "g"), "error: Group g not found (BAD)\n"),
+        (Problem("BAD", "there is no group g (why)", "g"), "error: there is no group g (why) (BAD)\n"),
         (Problem("BAD", "Group gg is large.", "g"), "error: g: Group gg is large (BAD)\n"),
         (
             Problem("BAD", "Topic authorization failed.", topic="t", acl=Acl("READ", "TOPIC", "t")),

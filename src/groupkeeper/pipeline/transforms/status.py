@@ -211,7 +211,7 @@ def _lost() -> Column:
 def _last_commit(rules: StatusRules) -> Column:
     since_commit = ms_between(F.col("commit_time"), F.col("measured_time"))
     earlier = F.concat(F.lit("; its last commit was "), _shown(since_commit), F.lit(" before"))
-    return F.when(since_commit < rules.recent_ms, F.lit("; still committing")).otherwise(earlier)
+    return F.when(since_commit < rules.recent_ms, F.lit("; committed recently")).otherwise(earlier)
 
 
 def _of(status: str, since: Column | None, rule: Column) -> Column:
