@@ -226,7 +226,10 @@ LAG = Table(
         Column("commit_time", TIME, "when the offset was committed"),
         _MEASURED_TIME,
         Column(
-            "committed_lag_ms", pa.int64(), "as lag_ms, of a reader of committed records: 0 where they end at the LSO"
+            "committed_lag_ms",
+            pa.int64(),
+            "as lag_ms, of a reader of committed records: 0 where they end at the LSO; too large where the first "
+            "record to be read was aborted",
         ),
         Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
     ),
