@@ -110,9 +110,16 @@ def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | st
 
 
 def offsets_from(truth: Truth, log: Log, answer: Answer, timestamp: int) -> set[tuple[int, int]]:
-    """First records with that time or a later one, with their times; offset -1: there is none."""
+    """First records with that time or a later one, with their times; offset -1: there is none.
+
+    A cut of the log leaves records in their segment, and Kafka looks only into the first segment whose largest time is
+    late enough: where that is a record that was cut off, its answer is -1.
+    """
     start = log.start(answer.asked, answer.answered)
     found: set[tuple[int, int]] = set()
+    cut_off = log.first_from_time(timestamp, 0)
+    if cut_off is not None and cut_off.offset < start.high:
+        found.add((NO_RECORD, NO_RECORD))
     at = start.low
     while (record := log.first_from_time(timestamp, at)) is not None:
         if record.began < answer.answered:
