@@ -64,6 +64,8 @@ def main() -> int:
     options = parser.parse_args()
     os.nice(5)  # a guest on the machine
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupkeeper-rig-"))
+    if (folder / "run").exists():
+        parser.error(f"--folder {folder}: there are the facts of another run; name an empty folder")
     drawn = draw(options.seed, options.minutes, options.clusters.split(","))
     story = Story.load(options.story) if options.story else drawn
     run = play(story, folder / "run", has_pipeline=not options.no_pipeline)

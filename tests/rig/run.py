@@ -148,8 +148,8 @@ class Run:
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:
                 self._traffic(min(time.monotonic() + TRAFFIC_S, until))
+                self.report.traffic_s = time.monotonic() - began
                 self._rest()
-            self.report.traffic_s = time.monotonic() - began
             if self.has_pipeline and not self.has_failed:
                 self._ask_pipeline()
             self._judge_watching(watching)

@@ -169,6 +169,10 @@ class Truth:
         """Whether the topic became another one after the question, or so shortly before that not all know it."""
         return self.changed.get((cluster, topic), 0) > asked - CHANGE_NS
 
+    def has_changed(self, cluster: str, asked: int) -> bool:
+        """Whether any topic became another one after the question, or shortly before."""
+        return any(self.is_changing(where, topic, asked) for where, topic in self.changed if where == cluster)
+
     def _add_to_log(self, fact: Produced | TransactionEnded | Cut) -> None:
         match fact:
             case Produced():
