@@ -52,7 +52,9 @@ class ConsumerThread(Performer):
     def _join(self) -> None:
         actor = self.actor
         self._session += 1
-        protocol = actor.protocol if actor.protocol != "both" else ("classic", "consumer")[self._session % 2]
+        self._protocol = protocol = (
+            actor.protocol if actor.protocol != "both" else ("classic", "consumer")[self._session % 2]
+        )
         settings: dict[str, Any] = {
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
             "enable.auto.commit": False, "auto.offset.reset": "earliest", "group.protocol": protocol,
@@ -63,11 +65,9 @@ class ConsumerThread(Performer):
         self._has, self._positions, self._unsaved = set(), {}, 0
         self._held.clear()
         self._paused = set()
-        self.notebook.write(Joining(actor.cluster, actor.group, actor.name, self._session, now()))
+        self._note_joining()
         self._client = confluent_kafka.Consumer(settings)
-        self._client.subscribe(
-            list(actor.topics), on_assign=self._gain, on_revoke=self._give_back, on_lost=self._give_back
-        )
+        self._client.subscribe(list(actor.topics), on_assign=self._gain, on_revoke=self._give_back, on_lost=self._lose)
         self._joined = time.monotonic()
 
     def _gain(self, client: Any, partitions: list[TopicPartition]) -> None:
@@ -80,6 +80,17 @@ class ConsumerThread(Performer):
         self._positions = {place: at for place, at in self._positions.items() if place not in gone}
         self._held = deque(one for one in self._held if (one.topic(), one.partition()) not in gone)
         self._note_assignment()
+        if self._protocol == "classic":
+            self._note_joining()
+
+    def _lose(self, client: Any, partitions: list[TopicPartition]) -> None:
+        self._give_back(client, partitions)
+        self._note_joining()
+
+    def _note_joining(self) -> None:
+        """Also when it joins again: in classic groups after partitions were revoked, in all after they were lost."""
+        actor = self.actor
+        self.notebook.write(Joining(actor.cluster, actor.group, actor.name, self._session, now()))
 
     def _note_assignment(self) -> None:
         actor = self.actor

@@ -226,6 +226,8 @@ class JavaThread(OtherThread):
             if what == "assigned":
                 pairs = zip(words[::2], words[1::2], strict=True)
                 self.note_assignment([kafka.TopicPartition(topic, int(partition)) for topic, partition in pairs])
+            elif what == "joining":
+                self.note_joining()
             else:
                 records.append((words[0], int(words[1]), int(words[2])))
         return records

@@ -24,14 +24,17 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * A consumer that does what its standard input says: java RigConsumer.java TOPIC,TOPIC name=value... (properties).
  * "poll MS" and "rest MS" (without reading) print "record TOPIC PARTITION OFFSET" for each record and "assigned TOPIC
- * PARTITION ..." after a change; "commit =METADATA TOPIC PARTITION OFFSET ..." commits. Each ends with "done", "failed"
+ * PARTITION ..." after a change, then "joining" where it is about to join again; "commit =METADATA TOPIC PARTITION OFFSET ..." commits. Each ends with "done", "failed"
  * or "maybe". At the end of the input it leaves.
  */
 public class RigConsumer implements ConsumerRebalanceListener {
     private final KafkaConsumer<byte[], byte[]> consumer;
+    private final boolean isClassic;
     private boolean isChanged = false;
+    private boolean isJoining = false;
 
     RigConsumer(Properties properties) {
+        isClassic = !"consumer".equals(properties.getProperty("group.protocol"));
         consumer = new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -77,7 +80,7 @@ public class RigConsumer implements ConsumerRebalanceListener {
             for (TopicPartition place : consumer.assignment()) {
                 lines.append(" " + place.topic() + " " + place.partition());
             }
-            lines.append("\n");
+            lines.append(isJoining ? "\njoining\n" : "\n");
         }
         return lines + "done";
     }
@@ -110,10 +113,18 @@ public class RigConsumer implements ConsumerRebalanceListener {
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
         isChanged = true;
+        isJoining = false;
     }
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
         isChanged = true;
+        isJoining = isClassic;
+    }
+
+    @Override
+    public void onPartitionsLost(Collection<TopicPartition> partitions) {
+        isChanged = true;
+        isJoining = true;
     }
 }
