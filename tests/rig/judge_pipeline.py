@@ -334,7 +334,7 @@ def _compare_members(truth: Truth, tables: Tables, verdict: Verdict) -> None:
 
 
 def _created(tables: Tables) -> set[tuple[str, str]]:
-    return {(row["cluster"], row["group_id"]) for row in tables["group_events"] if row["event"] == "created"}
+    return {(row["cluster"], row["group_id"]) for row in tables.get("group_events", ()) if row["event"] == "created"}
 
 
 def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
