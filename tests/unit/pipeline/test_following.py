@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from typing import Any
 
 import pytest
 
 from groupkeeper.pipeline.instants import Identity, Instant
-from groupkeeper.pipeline.jobs.follow import _Following
+from groupkeeper.pipeline.jobs import follow
+from groupkeeper.pipeline.jobs.follow import _Following, _refresh
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
 from groupkeeper.pipeline.options import parse_options
@@ -75,6 +77,22 @@ def test_a_slow_first_read_does_not_hold_up_the_others(slow: int | None) -> None
 def test_nothing_is_made_before_one_cluster_is_read() -> None:
     found, _ = following({"one": None, "other": 99})
     assert not found.is_ready
+
+
+def test_a_table_that_could_not_be_written_is_made_again_at_the_next_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, said = following({"read": 100})
+    found.measure = lambda: instants(read=100)
+    failures = [Problem(None, "table lag: No space left on device")]
+    made = []
+
+    def make_tables(output: Any, given: Any, run: Run) -> None:
+        made.append(len(failures))
+        if failures:
+            run.fail(failures.pop())
+
+    monkeypatch.setattr(follow, "make_tables", make_tables)
+    assert [_refresh(NO_OUTPUT, found, threading.Event()) for _ in range(3)] == [True, True, False]
+    assert (made, len(said.problems), found.run.summary.problems) == ([1, 0], 1, [])
 
 
 def test_a_cluster_that_never_answers_is_asked_aside() -> None:

@@ -80,7 +80,8 @@ def follow(
 def _refresh(output: Output, following: _Following, stop: threading.Event) -> bool:
     """Measure, let the history come that far, make the tables of that instant; False: there was no need to."""
     instants = following.measure()
-    if not following.is_due(instants):
+    basis = following.basis(instants)
+    if not following.is_due(basis):
         return False
     deadline = time.monotonic() + following.patience_s
     while not following.has_read(instants) and time.monotonic() < deadline:
@@ -91,6 +92,8 @@ def _refresh(output: Output, following: _Following, stop: threading.Event) -> bo
     before = len(problems)
     clusters = Clusters(following.options, instants, following.failed)
     make_tables(output, Given(clusters, following.retentions), following.run)
+    if len(problems) == before:
+        following.made = basis
     del problems[before:]  # said; the next refresh tries again
     following.run.watch.waiting()
     return True
@@ -102,6 +105,14 @@ class _Answer(NamedTuple):
     plan: Plan
     failed: dict[int, str]
     retentions: Asked
+
+
+class _Basis(NamedTuple):
+    """What tables are made of: the rows that were appended, the logs, the time."""
+
+    appended: int
+    logs: object
+    at: float
 
 
 class _Following:
@@ -127,8 +138,8 @@ class _Following:
         self._asking: dict[int, Future[_Answer]] = {}
         self._pool = ThreadPoolExecutor(max(1, len(options.clusters)))
         self._counting = threading.Lock()  # each query appends in a thread of its own
-        self._made: tuple[int, Instants, float] | None = None
-        """Rows appended, the instants and the time when the tables were made last."""
+        self.made: _Basis | None = None
+        """Of what all tables were made last."""
 
     @property
     def is_ready(self) -> bool:
@@ -148,18 +159,15 @@ class _Following:
         self.failed |= {name: str(error) for name, error in found.failed.items()}
         return found.instants
 
-    def is_due(self, instants: Instants) -> bool:
+    def basis(self, instants: Instants) -> _Basis:
+        return _Basis(self.appended, _logs(instants), time.monotonic())
+
+    def is_due(self, basis: _Basis) -> bool:
         """Whether something has been committed or written since the tables were made, or time enough has passed to make
         a difference by itself.
         """
-        now = (self.appended, instants, time.monotonic())
-        if self._made is not None:
-            appended, before, at = self._made
-            is_same = appended == self.appended and _logs(before) == _logs(instants)
-            if is_same and now[2] - at < _LONGEST_S:
-                return False
-        self._made = now
-        return True
+        made = self.made
+        return made is None or made[:2] != basis[:2] or basis.at - made.at >= _LONGEST_S
 
     def has_read(self, instants: Instants) -> bool:
         """Whether the history goes as far as the logs did; one that is still at what was there at the begin is not
