@@ -249,4 +249,8 @@ async def test_markers_and_aborted_records(servers: str) -> None:
     none = dict.fromkeys([Position(name, 0, 5), Position(name, 0, 6), Position(name, 1, 3), Position(name, 1, 4)])
     async with Admin(servers) as admin:
         assert (await admin.record_timestamps([*wanted, *none])).all() == {**wanted, **none}
+        committed = {0: FIRST_MS, **dict.fromkeys(range(1, 5), FIRST_MS + 2), 5: None, 6: None}
+        places = {Position(name, 0, offset): time_ms for offset, time_ms in committed.items()}
+        places |= {Position(name, 1, offset): None for offset in range(5)}
+        assert (await admin.record_timestamps(places, read_committed=True)).all() == places
     delete_topics(servers, [name])

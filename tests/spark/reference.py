@@ -433,16 +433,26 @@ def lag(records: list[Logged], logs: dict[tuple[str, int], Log]) -> dict[Place, 
         else:
             estimate = _interpolated(at, points[place[1:]], log)
             waits, basis = max(0, log.measured_ms - estimate), "interpolated"
-        found[place] = (behind, committed, waits, 0 if committed == 0 else waits, basis)
+        found[place] = (behind, committed, waits, _committed_waits(log, at, committed, waits), basis)
     return found
 
 
 Unread = object()
 
 
+def _committed_waits(log: Log, at: int, committed: int, waits: int) -> int:
+    if committed == 0 or log.records.get(at, Unread) is None:
+        return 0
+    if not isinstance(log.records.get(at), int):
+        return waits
+    first = log.committed[at]
+    return 0 if first is None else max(0, log.measured_ms - first)
+
+
 class Log(NamedTuple):
     """A partition as it was measured; `records` has the time of the first record from a committed offset on, None:
-    there is none, Unread (or missing): it could not be read, or has no time.
+    there is none, Unread (or missing): it could not be read, or has no time. `committed` has the same of the first one
+    that no transaction has aborted, for those that have a time.
     """
 
     start: int
@@ -450,6 +460,7 @@ class Log(NamedTuple):
     end: int
     measured_ms: int
     records: dict[int, object]
+    committed: dict[int, int | None]
 
 
 def _interpolated(at: int, points: dict[int, int], log: Log) -> int:

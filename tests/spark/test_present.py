@@ -124,11 +124,15 @@ def test_lag(spark: SparkSession) -> None:
     there = {"offset": 10, "is_there": True, "time": at(40)}
     timeless = there | {"time": None}
     only_markers = timeless | {"is_there": False}
+    aborted = there | {"is_committed_there": True, "committed_time": at(70)}
+    all_aborted = there | {"is_committed_there": False}
     ahead = there | {"time": at(160)}  # by a producer's clock that is a minute ahead of ours
     ends = ("log_start_offset", "last_stable_offset", "log_end_offset")
     cases: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
         ({"log_end_offset": 30, "records": [there]}, (20, 20, 60_000, 60_000, "exact")),
         ({"log_end_offset": 30, "records": [there], "last_stable_offset": 10}, (20, 0, 60_000, 0, "exact")),
+        ({"log_end_offset": 30, "records": [aborted]}, (20, 20, 60_000, 30_000, "exact")),
+        ({"log_end_offset": 30, "records": [all_aborted]}, (20, 20, 60_000, 0, "exact")),
         ({"log_end_offset": 30, "records": [ahead]}, (20, 20, 0, 0, "exact")),
         ({"log_end_offset": 10, "records": []}, (0, 0, 0, 0, "exact")),
         ({"log_end_offset": 5, "records": []}, (0, 0, 0, 0, "exact")),

@@ -153,7 +153,13 @@ def random_log(rng: random.Random) -> reference.Log:
     there = {
         offset: rng.choice((None, reference.Unread, BEGIN + rng.randrange(100 * DAY))) for offset in range(-3, end)
     }
-    return reference.Log(rng.randrange(end + 1), rng.randrange(end + 1), end, BEGIN + rng.randrange(200 * DAY), there)
+    committed = {
+        offset: rng.choice((time, None, BEGIN + rng.randrange(100 * DAY)))
+        for offset, time in there.items() if isinstance(time, int)
+    }  # fmt: skip
+    return reference.Log(
+        rng.randrange(end + 1), rng.randrange(end + 1), end, BEGIN + rng.randrange(200 * DAY), there, committed
+    )
 
 
 def test_lag(fleet: Fleet, spark: SparkSession) -> None:
@@ -168,7 +174,9 @@ def test_lag(fleet: Fleet, spark: SparkSession) -> None:
             "last_stable_offset": log.stable, "log_end_offset": log.end, "measured_time": moment(log.measured_ms),
             "is_deleted": False, "records": [
                 {"offset": offset, "is_there": time is not None,
-                 "time": moment(time) if isinstance(time, int) else None}
+                 "time": moment(time) if isinstance(time, int) else None,
+                 "is_committed_there": log.committed.get(offset, 0) is not None,
+                 "committed_time": moment(log.committed[offset]) if log.committed.get(offset) is not None else None}
                 for offset, time in log.records.items()
             ],
         }

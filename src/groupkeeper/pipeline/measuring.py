@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Position, TopicPartition
+from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.instants import Instant, LogEnds, Refused, refused
 from groupkeeper.pipeline.options import ClusterOptions, Options
@@ -106,20 +106,32 @@ async def _record_times(
             if offset < logs[key].log_end_offset:
                 position = Position(key.topic, key.partition, max(offset, logs[key].log_start_offset))
                 offsets_by_position.setdefault(position, []).append(offset)
-    read = await admin.record_timestamps(offsets_by_position)
+    read = await admin.first_records(offsets_by_position)
+    in_transactions = [at for at, record in read.done.items() if record is not None and record.is_transactional]
+    committed = await admin.first_records(in_transactions, read_committed=True)
     found: dict[TopicPartition, list[Row]] = {}
-    for position, time_ms in read.done.items():
-        time_us = time_ms * 1000 if time_ms is not None and 0 <= time_ms <= LAST_MS else None
-        for offset in offsets_by_position[position]:
-            row = {"offset": offset, "is_there": time_ms is not None, "time": time_us}
-            found.setdefault(TopicPartition(position.topic, position.partition), []).append(row)
+    for position, record in read.done.items():
+        if position in committed.failed:
+            continue
+        key = TopicPartition(position.topic, position.partition)
+        is_there, time_us = _within(record, logs[key].log_end_offset)
+        is_left, left_us = _within(committed.done.get(position, record), logs[key].last_stable_offset)
+        row = {"is_there": is_there, "time": time_us, "is_committed_there": is_left, "committed_time": left_us}
+        found.setdefault(key, []).extend({"offset": offset, **row} for offset in offsets_by_position[position])
     unread = {
         TopicPartition(
             position.topic, position.partition
         ): f"the record at offset {position.offset}: {refused(failure).problem}"
-        for position, failure in read.failed.items()
+        for position, failure in {**read.failed, **committed.failed}.items()
     }
     return found, unread
+
+
+def _within(record: FirstRecord | None, end: int) -> tuple[bool, int | None]:
+    """Whether there is a record before the end, and its timestamp in µs, None: it has none."""
+    if record is None or record.offset >= end:
+        return False, None
+    return True, record.timestamp * 1000 if 0 <= record.timestamp <= LAST_MS else None
 
 
 def _row(**found: Any) -> Row:

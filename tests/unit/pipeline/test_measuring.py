@@ -70,7 +70,8 @@ def test_ends_and_the_records_at_committed_offsets() -> None:
     }  # fmt: skip
     times = {each["offset"]: (each["is_there"], each["time"].timestamp() * 1000) for each in rows[0]["records"]}
     assert times == {2: (True, BEGIN_MS + 4000), 7: (True, BEGIN_MS + 7000)}  # 2 is gone: the first that is there
-    assert rows[1]["records"] == [{"offset": 0, "is_there": True, "time": None}]
+    timeless = {"is_there": True, "time": None, "is_committed_there": True, "committed_time": None}
+    assert rows[1]["records"] == [{"offset": 0, **timeless}]
     assert rows[2]["records"] == []
     assert before <= rows[0]["measured_time"] <= datetime.now(UTC)
     assert rows[9]["problem"].startswith("UnknownTopicOrPartition")
@@ -81,6 +82,40 @@ def commit_something(servers: str) -> None:
     reader = Consumer({"bootstrap.servers": servers, "group.id": "g"})
     reader.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
     reader.close()
+
+
+def test_records_of_aborted_and_open_transactions() -> None:
+    """A reader of committed records waits for the first one that no transaction has aborted, up to the LSO."""
+    with BackgroundBroker(properties={"log.retention.ms": "-1"}) as broker:
+        servers = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic("t", 2, 1)])["t"].result(PATIENCE_S)
+        commit_something(servers)
+        first, other = (Producer({"bootstrap.servers": servers, "transactional.id": name}) for name in "ab")
+        for producer in (first, other):
+            producer.init_transactions(PATIENCE_S)
+        for second, ending in enumerate([first.abort_transaction, first.commit_transaction, first.abort_transaction]):
+            first.begin_transaction()
+            first.produce("t", b"v", None, 0, timestamp=BEGIN_MS + 1000 * second)  # 0, 2, 4; markers 1, 3, 5
+            assert first.flush(PATIENCE_S) == 0
+            ending(PATIENCE_S)
+        other.begin_transaction()
+        other.produce("t", b"v", None, 0, timestamp=BEGIN_MS + 9000)  # 6
+        assert other.flush(PATIENCE_S) == 0
+        rows = measured(servers, {Place("t", 0): [0, 1, 2, 3, 6], Place("t", 1): []})
+        other.abort_transaction(PATIENCE_S)
+    assert (rows[0]["last_stable_offset"], rows[0]["log_end_offset"]) == (6, 7)
+    seconds = {
+        each["offset"]: tuple(
+            None if each[name] is None else (each[name].timestamp() * 1000 - BEGIN_MS) // 1000
+            for name in ("time", "committed_time")
+        )
+        for each in rows[0]["records"]
+    }
+    assert seconds == {0: (0, 1), 1: (1, 1), 2: (1, 1), 3: (2, None), 6: (9, None)}
+    assert {each["offset"]: each["is_committed_there"] for each in rows[0]["records"]} == {
+        0: True, 1: True, 2: True, 3: False, 6: False,
+    }  # fmt: skip
 
 
 def test_ends_are_those_of_the_instant_whatever_comes_after_it() -> None:
@@ -111,7 +146,8 @@ def test_no_log_is_stable_beyond_its_end_while_it_grows() -> None:
     def write(servers: str) -> None:
         producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
         while not is_over.is_set():
-            producer.produce("t", b"v")
+            if len(producer) < 10_000:  # of the 100,000 that its queue takes
+                producer.produce("t", b"v")
             producer.poll(0.0005)
         producer.flush(PATIENCE_S)
 

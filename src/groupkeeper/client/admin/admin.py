@@ -246,18 +246,21 @@ class Admin:
         return await many_groups.delete_offsets_of_groups(self._cluster, partitions, tell, timeout_ms)
 
     async def first_records(
-        self, positions: Iterable[Position], *, timeout_ms: int | None = None
+        self, positions: Iterable[Position], *, read_committed: bool = False, timeout_ms: int | None = None
     ) -> Batch[Position, FirstRecord | None]:
         """The first records at or after offsets, read from the partitions' leaders (Fetch).
 
         None: the log was read to its end, and there is no such record, though there may be markers of transactions.
-        Records of open and of aborted transactions count, as they do in a lookup by time (ListOffsets). Fails per
+        Records of open and of aborted transactions count, as they do in a lookup by time (ListOffsets);
+        ``read_committed``: they don't, and the log is read up to its last stable offset. Fails per
         position: OffsetOutOfRange, TopicAuthorizationFailed (this needs READ on the topic), UnknownTopicOrPartition,
         LeaderNotAvailable … ``timeout_ms`` is for each request: many positions in large batches take many.
         """
         from groupkeeper.client.admin import record_times
+        from groupkeeper.client.admin.log_fetching import Isolation
 
-        return await record_times.first_records(self._cluster, several(positions, "positions"), timeout_ms)
+        isolation = Isolation.COMMITTED if read_committed else Isolation.UNCOMMITTED
+        return await record_times.first_records(self._cluster, several(positions, "positions"), isolation, timeout_ms)
 
     async def record_timestamps(
         self, positions: Iterable[Position], *, timeout_ms: int | None = None

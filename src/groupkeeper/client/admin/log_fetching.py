@@ -7,6 +7,8 @@ records gets one whole batch whatever its size. Empty bytes alone therefore say 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.client.errors import UnexpectedAnswer
@@ -31,16 +33,40 @@ were removed by compaction. One answer is no proof.
 _FIRST_PAUSE_MS = 20
 _LONGEST_PAUSE_MS = 200
 
-Read = bytes | int | Failure
-"""Whole batches, the last one perhaps cut off; the end of the log where there is no record up to there; or why not."""
+
+class Isolation(IntEnum):
+    """What is read of transactions: of all of them, or up to the first open one, with a list of the aborted ones."""
+
+    UNCOMMITTED = 0
+    COMMITTED = 1
+
+
+class Batches(NamedTuple):
+    """Whole batches, the last one perhaps cut off. ``aborted`` has the producer ids of transactions that were aborted,
+    by their first offsets; none unless they were read with COMMITTED.
+    """
+
+    data: bytes
+    aborted: tuple[tuple[int, int], ...] = ()
+
+
+Read = Batches | int | Failure
+"""The end of what may be read, where there is no record up to there; or why not."""
 
 
 class LogFetch:
     """Fetches from one broker that belong together: what a partition needs room for is remembered."""
 
-    def __init__(self, peer: Peer, new_deadline: Callable[[], Deadline], bytes_per_partition: int) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        new_deadline: Callable[[], Deadline],
+        bytes_per_partition: int,
+        isolation: Isolation = Isolation.UNCOMMITTED,
+    ) -> None:
         """``new_deadline`` starts the time that the next result may take."""
         self._peer = peer
+        self._isolation = isolation
         self._new_deadline = new_deadline
         self._deadline = new_deadline()
         self._bytes_per_partition = bytes_per_partition
@@ -55,7 +81,7 @@ class LogFetch:
         """
         asked = self._with_room(offsets)
         answer = await self._peer.ask(
-            FetchRequest, FetchResponse, lambda version: _request(asked, offsets), self._deadline,
+            FetchRequest, FetchResponse, lambda version: self._request(asked, offsets), self._deadline,
             max_version=_LAST_VERSION_WITH_NAMES,
         )  # fmt: skip
         if answer.error_code:
@@ -96,25 +122,27 @@ class LogFetch:
             return error_for(answer.error_code)
         if answer.records and has_whole_batch(answer.records):
             self._empty_answers.pop(place, None)
-            return answer.records
-        if not answer.records and offset == answer.high_watermark:
+            aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
+            return Batches(answer.records, tuple(aborted))
+        end = answer.last_stable_offset if self._isolation is Isolation.COMMITTED else answer.high_watermark
+        if not answer.records and end <= offset <= answer.high_watermark:
             return offset
         if not has_records:
             self._empty_answers[place] = self._empty_answers.get(place, 0) + 1
             if self._empty_answers[place] >= EMPTY_ANSWERS:
-                return answer.high_watermark if offset < answer.high_watermark else OffsetNotAvailable()
+                return end if offset < end else OffsetNotAvailable()
         limit = self._limits.get(place, self._bytes_per_partition)
         self._limits[place] = max(limit, min(limit * _GROWTH, _BYTES_PER_REQUEST))
         return None
 
-
-def _request(limits: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]) -> FetchRequest:
-    topics: dict[str, list[FetchPartition]] = {}
-    for place, limit in limits.items():
-        wanted = FetchPartition(place.partition, fetch_offset=offsets[place], partition_max_bytes=limit)
-        topics.setdefault(place.topic, []).append(wanted)
-    return FetchRequest(
-        replica_id=_CONSUMER_REPLICA_ID,
-        max_bytes=_BYTES_PER_REQUEST,
-        topics=[FetchTopic(topic, partitions=some) for topic, some in topics.items()],
-    )
+    def _request(self, limits: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]) -> FetchRequest:
+        topics: dict[str, list[FetchPartition]] = {}
+        for place, limit in limits.items():
+            wanted = FetchPartition(place.partition, fetch_offset=offsets[place], partition_max_bytes=limit)
+            topics.setdefault(place.topic, []).append(wanted)
+        return FetchRequest(
+            replica_id=_CONSUMER_REPLICA_ID,
+            max_bytes=_BYTES_PER_REQUEST,
+            isolation_level=self._isolation,
+            topics=[FetchTopic(topic, partitions=some) for topic, some in topics.items()],
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from groupkeeper.client.admin.log_fetching import LogFetch, Read
+from groupkeeper.client.admin.log_fetching import Batches, LogFetch, Read
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.cluster import Cluster
@@ -71,8 +71,8 @@ async def read_logs(
 
 def _advance(place: TopicPartition, offset: int, read: Read, take: Take) -> tuple[int, Failure | None]:
     """Where to read on, and why that is not possible."""
-    if isinstance(read, bytes):
-        reached = take(place, read)
+    if isinstance(read, Batches):
+        reached = take(place, read.data)
         if reached is None or reached <= offset:
             return offset, UnexpectedAnswer(f"nothing could be made of the batches from offset {offset} on")
         return reached, None

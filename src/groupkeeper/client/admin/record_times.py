@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.log_fetching import LogFetch, Read
+from groupkeeper.client.admin.log_fetching import Batches, Isolation, LogFetch, Read
 from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
 from groupkeeper.client.admin.types import Batch, Failure, FirstRecord, Position, TopicPartition
 from groupkeeper.client.cluster import Cluster
@@ -25,7 +25,7 @@ Answer = FirstRecord | None | Failure
 
 
 async def first_records(
-    cluster: Cluster, positions: Iterable[Position], timeout_ms: int | None
+    cluster: Cluster, positions: Iterable[Position], isolation: Isolation, timeout_ms: int | None
 ) -> Batch[Position, FirstRecord | None]:
     """Admin.first_records."""
 
@@ -44,7 +44,7 @@ async def first_records(
         return located
 
     async def ask(peer: Peer, keys: list[Position], deadline: Deadline) -> dict[Position, Answer]:
-        fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION)
+        fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION, isolation)
         return await _Search(keys).run(fetch)
 
     wanted = list(dict.fromkeys(positions))
@@ -100,7 +100,7 @@ class _Search:
 
     def _take(self, place: TopicPartition, read: Read) -> None:
         left = self._left[place]
-        if isinstance(read, bytes):
+        if isinstance(read, Batches):
             self._match(place, read)
         elif isinstance(read, int):
             while left and left[0].offset <= read:
@@ -115,18 +115,26 @@ class _Search:
         while left:
             self._answers[left.popleft()] = why
 
-    def _match(self, place: TopicPartition, batches: bytes) -> None:
+    def _match(self, place: TopicPartition, batches: Batches) -> None:
         """Answer the positions that these batches decide."""
         left = self._left[place]
         begin = end = self._next(place)
+        aborted = deque(batches.aborted)
+        aborting: set[int] = set()
         try:
-            for pos, header in iter_headers(batches):
+            for pos, header in iter_headers(batches.data):
                 if not left:
                     return
                 end = max(end, header.next_offset)
-                if header.is_control or header.last_offset < left[0].offset:  # a marker: no consumer sees it
+                while aborted and aborted[0][0] <= header.last_offset:
+                    aborting.add(aborted.popleft()[1])
+                if header.is_control:  # a marker, which no consumer sees, ends the transaction of its producer
+                    aborting.discard(header.producer_id)
                     continue
-                for record in read_records(batches, pos, header=header):
+                is_aborted = header.is_transactional and header.producer_id in aborting
+                if is_aborted or header.last_offset < left[0].offset:
+                    continue
+                for record in read_records(batches.data, pos, header=header):
                     while left and left[0].offset <= record.offset:
                         self._answers[left.popleft()] = FirstRecord(
                             record.offset, record.timestamp, header.has_log_append_time, header.is_transactional

@@ -188,9 +188,20 @@ LOG_OFFSETS = Table(
         *_LOG_ENDS,
         Column(
             "records",
-            pa.list_(pa.struct([("offset", pa.int64()), ("is_there", pa.bool_()), ("time", TIME)])),
+            pa.list_(
+                pa.struct(
+                    [
+                        ("offset", pa.int64()),
+                        ("is_there", pa.bool_()),
+                        ("time", TIME),
+                        ("is_committed_there", pa.bool_()),
+                        ("committed_time", TIME),
+                    ]
+                )
+            ),
             "by committed offset, the first record from there on: whether there is one, and its timestamp (null: it "
-            "has none); offsets whose record could not be read are missing",
+            "has none), then the same of the first one up to the LSO that no transaction has aborted; offsets whose "
+            "records could not be read are missing",
         ),
         _MEASURED_TIME,
         Column("is_deleted", pa.bool_(), "whether the cluster says that the partition does not exist"),
@@ -228,8 +239,7 @@ LAG = Table(
         Column(
             "committed_lag_ms",
             pa.int64(),
-            "as lag_ms, of a reader of committed records: 0 where they end at the LSO; too large where the first "
-            "record to be read was aborted",
+            "as lag_ms, of a reader of committed records: 0 where all up to the LSO have been read or were aborted",
         ),
         Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
     ),

@@ -37,20 +37,25 @@ def lag(
     )
     nothing = (F.col("lag") == 0) | ~F.col("first.is_there")
     is_exact = nothing | F.col("first.time").isNotNull()
+    no_committed = (F.col("committed_lag") == 0) | ~F.col("first.is_committed_there")
     judged = measured.withColumn("is_exact", F.coalesce(is_exact, F.lit(False)))
     estimated = _estimated(judged.where("NOT is_exact AND lag > 0"), commits)
     joined = judged.join(estimated, list(LAG.key), "left")
     time = F.coalesce("first.time", "estimated_time")
-    age = F.when(time.isNotNull(), F.greatest(ms_between(time, F.col("measured_time")), F.lit(0)))
-    lag_ms = F.when(nothing, F.lit(0)).otherwise(age)
+    lag_ms = F.when(nothing, F.lit(0)).otherwise(_age(time))
+    committed_ms = F.coalesce(_age(F.col("first.committed_time")), F.col("lag_ms"))
     basis = F.when(F.col("is_exact"), "exact").when(F.col("estimated_time").isNotNull(), "interpolated")
     return (
         joined.withColumn("lag_ms", lag_ms)
-        .withColumn("committed_lag_ms", F.when(F.col("committed_lag") == 0, F.lit(0)).otherwise(F.col("lag_ms")))
+        .withColumn("committed_lag_ms", F.when(no_committed, F.lit(0)).otherwise(committed_ms))
         .withColumn("lag_basis", F.coalesce(basis, F.lit("unknown")))
         .withColumn("problem", F.when(F.col("lag_ms").isNull(), F.col("problem")))
         .select(*LAG.names)
     )
+
+
+def _age(time: Column) -> Column:
+    return F.when(time.isNotNull(), F.greatest(ms_between(time, F.col("measured_time")), F.lit(0)))
 
 
 def _with_not_read(current_offsets: DataFrame, freshness: DataFrame | None) -> DataFrame:
