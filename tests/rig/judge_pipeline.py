@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -278,12 +278,16 @@ def _is_then(row: Row, commit: Committed) -> bool:
 def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
     wanted: Counter[tuple[Key, int, int]] = Counter()
     uncertain: set[Key] = set()
+    rows: dict[Key, list[int]] = defaultdict(list)
+    for row in sorted(tables["commits"], key=lambda row: row["log_offset"]):
+        if row["committed_offset"] is not None:
+            rows[_key(row)].append(row["committed_offset"])
     for key, commits in _kept(truth).items():
         known = [one.offset for one in commits if one.offset >= 0]
         wanted.update((key, one, other) for one, other in pairwise(known) if other < one)
-        if any(one.outcome != DONE or tries(one) > 1 for one in commits):
+        if _has_unsure(commits) and _turns(known) != _turns(rows[key]):
             uncertain.add(key)  # a commit that was refused or sent again may not be there, or twice
-            verdict.leave(f"{NAME}: rewinds where a commit may have been sent again")
+            verdict.leave(f"{NAME}: rewinds where a commit was refused or sent again")
     found = Counter((_key(row), row["from_offset"], row["to_offset"])
                     for row in _lasting(truth, tables["rewinds"]) if row["direction"] == "back")  # fmt: skip
     for each in [each for each in wanted.keys() | found.keys() if each[0] in uncertain]:
@@ -293,6 +297,15 @@ def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
         counts = f"{found[key, before, after]}, truth {wanted[key, before, after]}"
         text = f"rewinds of {key[2]}-{key[3]} from {before} to {after}: {counts}"
         verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
+
+
+def _has_unsure(commits: Iterable[Committed]) -> bool:
+    return any(one.outcome != DONE or tries(one) > 1 for one in commits)
+
+
+def _turns(offsets: Iterable[int]) -> list[int]:
+    """Without what was committed again at once."""
+    return [offset for offset, _ in groupby(offsets)]
 
 
 def _compare_rates(truth: Truth, tables: Tables, verdict: Verdict) -> None:
