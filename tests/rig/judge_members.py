@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.truth import Truth
@@ -41,7 +42,7 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
         if not _is_calm(truth, answer, group):
             verdict.leave("members: the group was rebalancing")
             continue
-        for text in _group(truth, answer, group, rows[group]["state"], rows[group]["members"]):
+        for text in _group(truth, answer, rows[group]):
             verdict.differences.append(Difference(NAME, where, text, group=group))
         verdict.comparisons += 3
     return verdict
@@ -51,21 +52,32 @@ def _is_calm(truth: Truth, answer: Answer, group: str) -> bool:
     return truth.is_calm(answer.cluster, group, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS)
 
 
-def _group(truth: Truth, answer: Answer, group: str, state: str, count: int) -> Iterable[str]:
+def _group(truth: Truth, answer: Answer, row: Mapping[str, Any]) -> Iterable[str]:
+    group, state, count = row["group"], row["state"], row["members"]
     members = truth.members(answer.cluster, group, answer.asked)
     wanted = {actor: sorted((topic, place) for topic, place in one.places) for actor, one in members.items()}
-    found = {
-        row["client_id"]: sorted((place["topic"], place["partition"]) for place in row["assignment"])
-        for row in answer.content["members"]
-        if row["group"] == group
-    }
-    if state != ("Stable" if wanted else "Empty"):
+    rows = [one for one in answer.content["members"] if one["group"] == group]
+    found = {one["client_id"]: _places(one["assignment"]) for one in rows}
+    if state == "Reconciling" and any(_is_behind(one, row["group_epoch"]) for one in rows):
+        pass  # librdkafka 2.16, which commits all the time, may put off for minutes what it is to give back
+    elif state != ("Stable" if wanted else "Empty"):
         yield f"state {state}, truth {'Stable' if wanted else 'Empty'}"
     if count != len(wanted):
         yield f"{count} members, truth {len(wanted)}"
     for actor in sorted(wanted.keys() | found.keys()):
         if wanted.get(actor) != found.get(actor):
             yield f"member {actor} has {found.get(actor)}, truth {wanted.get(actor)}"
+
+
+def _is_behind(member: Mapping[str, Any], group_epoch: int | None) -> bool:
+    """Whether a member of a consumer group is not yet where the group is."""
+    if group_epoch is None:
+        return False
+    return member["epoch"] < group_epoch or _places(member["assignment"]) != _places(member["target_assignment"])
+
+
+def _places(assignment: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    return sorted((place["topic"], place["partition"]) for place in assignment)
 
 
 def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
