@@ -86,8 +86,11 @@ def _group(
         wanted = False if members else _is_old(answer, time, since)
         if answer.about["kind"] == "expiring" and wanted is not False:
             log = truth.logs[(cluster, *place)]
-            is_inside = log.start(asked, answered).high <= commit.offset <= log.end(asked, answered).low
-            wanted = False if not is_inside else wanted if since is None else None
+            start, end = log.start(asked, answered), log.end(asked, answered)
+            if not start.low <= commit.offset <= end.high:
+                wanted = False  # what is outside of the log is left alone
+            elif since is not None or not start.high <= commit.offset <= end.low:
+                wanted = None
         if wanted is not None and wanted != (row is not None):
             yield f"{place} is {'not ' * (row is None)}swept, truth {'it is' if wanted else 'it is not'}: {time} ms"
         elif row is not None and place not in gone:
