@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -243,30 +243,46 @@ def _compare_commits(truth: Truth, tables: Tables, verdict: Verdict) -> None:
 
 
 def _sequence(commits: list[Committed], rows: list[Row]) -> str:
-    """What is wrong with the rows. A request that its client has given up and sent again may be carried out later."""
-    left = list(rows)
-    late: Counter[int | None] = Counter()
-    for number, commit in enumerate(commits, 1):
-        wanted = None if commit.offset < 0 else commit.offset
-        while left and late[left[0]["committed_offset"]] > 0 and len(left) > len(commits) - number + 1:
-            late[left.pop(0)["committed_offset"]] -= 1
-        if left and left[0]["committed_offset"] == wanted and _is_then(left[0], commit):
-            left.pop(0)
-            again = tries(commit) - 1
-            while (
-                again > 0
-                and len(left) > len(commits) - number
-                and left[0]["committed_offset"] == wanted
-                and _is_then(left[0], commit)
-            ):
-                left.pop(0)
-                again -= 1
-            late[wanted] += again
-        elif commit.outcome == DONE:
-            seen = (left[0]["committed_offset"], str(left[0]["commit_time"])) if left else None
-            return f"{seen}, truth {commit.offset} between {commit.began} and {commit.ended} ns"
-    more = Counter(row["committed_offset"] for row in left) - late
-    return f"{more.total()} more than truth" if more else ""
+    """What is wrong with the rows. A commit that took long may be there more than once, and a request that its client
+    has given up may be carried out later.
+    """
+    found: Counter[int] = Counter()
+    late: list[Row] = []
+    first = 0
+    for row in rows:
+        fitting = [number for number in _near(commits, first, row) if _is_of(row, commits[number])]
+        free = [number for number in fitting if not found[number]]
+        free += [number for number in fitting if found[number] < tries(commits[number])]
+        if free:
+            first = free[0]
+            found[first] += 1
+        else:
+            late.append(row)
+    for number, commit in enumerate(commits):
+        if commit.outcome == DONE and not found[number]:
+            return f"truth {commit.offset} between {commit.began} and {commit.ended} ns, which is not there"
+    for row in late:
+        given_up = (number for number, commit in enumerate(commits) if _is_late(row, commit, found[number]))
+        number = next(given_up, None)
+        if number is None:
+            return f"{row['committed_offset']} at {row['commit_time']}, truth none"
+        found[number] += 1
+    return ""
+
+
+def _near(commits: list[Committed], first: int, row: Row) -> Iterable[int]:
+    """The commits, from one on, that had begun when the row was written."""
+    at = ns_of(row["commit_time"] or row["log_time"]) // MS
+    return takewhile(lambda number: commits[number].times[0] // MS <= at, range(first, len(commits)))
+
+
+def _is_of(row: Row, commit: Committed) -> bool:
+    return row["committed_offset"] == (None if commit.offset < 0 else commit.offset) and _is_then(row, commit)
+
+
+def _is_late(row: Row, commit: Committed, found: int) -> bool:
+    at = ns_of(row["commit_time"] or row["log_time"]) // MS
+    return found < tries(commit) > 1 and row["committed_offset"] == commit.offset and commit.times[0] // MS <= at
 
 
 def _is_then(row: Row, commit: Committed) -> bool:
