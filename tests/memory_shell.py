@@ -1,7 +1,7 @@
 """A shell around one coordinator without a broker: an in-memory log of bytes, a clock that is told the time, timers.
 
-It does the six steps that `groupkeeper.coordinator.result` describes, and nothing else. The log holds encoded records
-and a restart decodes them, so what does not survive its own encoding shows after a restart.
+It does the six steps that `groupkeeper.coordinator.kernel.result` describes, and nothing else. The log holds encoded
+records and a restart decodes them, so what does not survive its own encoding shows after a restart.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call, Meter, Parked, Record, RegexLookup, Result
-from groupkeeper.coordinator.settings import Settings, SettingsChange
-from groupkeeper.coordinator.share_work import ShareErrors, ShareWork
-from groupkeeper.coordinator.timers import Arm, TimerKey
-from groupkeeper.coordinator.topics_image import TopicsChange, TopicsImage
+from groupkeeper.coordinator.kernel.result import Call, Meter, Parked, Record, RegexLookup, Result
+from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
+from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
+from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
 from groupkeeper.protocol.primitives import Message

@@ -6,10 +6,10 @@ Usage: python tools/broker_settings.py      (`make docs`; a test compares)
 from collections.abc import Iterable
 from pathlib import Path
 
-from groupkeeper.broker.config import Config
-from groupkeeper.broker.group_config import GroupConfig
-from groupkeeper.broker.settings import INT_MAX, LONG_MAX, Setting
-from groupkeeper.broker.topic_config import TopicConfig
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.table import INT_MAX, LONG_MAX, Setting
+from groupkeeper.broker.settings.topic import TopicConfig
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "broker-settings.md"
 

@@ -6,16 +6,19 @@ from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-from groupkeeper.cli import context, groups_shapes, groups_watch, plan_shapes
-from groupkeeper.cli.commands import parser
-from groupkeeper.cli.consumer_groups_options import TABLE as CONSUMER_GROUPS
-from groupkeeper.cli.help_text import described, signature
-from groupkeeper.cli.kafka_consumer_group_reset import TABLE as GROUP_RESET
-from groupkeeper.cli.kafka_get_offsets import TABLE as GET_OFFSETS
-from groupkeeper.cli.kafka_groups import TABLE as GROUPS
-from groupkeeper.cli.options import OptionTable
-from groupkeeper.cli.reports import Shape
-from groupkeeper.cli.share_groups_options import TABLE as SHARE_GROUPS
+from groupkeeper.cli.contexts import family as context
+from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
+from groupkeeper.cli.dropin.kafka_consumer_group_reset import TABLE as GROUP_RESET
+from groupkeeper.cli.dropin.kafka_get_offsets import TABLE as GET_OFFSETS
+from groupkeeper.cli.dropin.kafka_groups import TABLE as GROUPS
+from groupkeeper.cli.dropin.share_groups_options import TABLE as SHARE_GROUPS
+from groupkeeper.cli.framework.commands import parser
+from groupkeeper.cli.framework.help_text import described, signature
+from groupkeeper.cli.framework.options import OptionTable
+from groupkeeper.cli.framework.reports import Shape
+from groupkeeper.cli.groups import shapes as groups_shapes
+from groupkeeper.cli.groups import watch as groups_watch
+from groupkeeper.cli.plans import shapes as plan_shapes
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, GROUPS, GET_OFFSETS)

@@ -11,7 +11,7 @@ import pytest
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.apis import TABLE
-from groupkeeper.broker.connection import Connection
+from groupkeeper.broker.network.connection import Connection
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.dynamic_config import JOURNAL
+from groupkeeper.broker.settings.dynamic import JOURNAL
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnknownServerError
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_configs_response import (

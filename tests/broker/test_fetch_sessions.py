@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.fetch_sessions import FetchSessions
+from groupkeeper.broker.network.fetch_sessions import FetchSessions
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse

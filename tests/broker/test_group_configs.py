@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.group_config import JOURNAL
-from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.settings.group_overrides import JOURNAL
+from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.messages.alter_configs_request import AlterableConfig as PlainConfig
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest

@@ -15,7 +15,7 @@ from tests.cli import golden
 from tests.cli.golden import Output
 from tests.cli.stages import GOLDENS, SETTINGS, STAGES, Stage, arguments, put_back, set_up, tool_of
 
-from groupkeeper.cli import kafka_consumer_groups, kafka_get_offsets, kafka_groups, kafka_share_groups
+from groupkeeper.cli.dropin import kafka_consumer_groups, kafka_get_offsets, kafka_groups, kafka_share_groups
 from groupkeeper.testing.background import BackgroundBroker
 
 MAIN_BY_TOOL = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.commands import COMMANDS
+from groupkeeper.cli.framework.commands import COMMANDS
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, SETTINGS, Live, Stage, _connect, put_back, set_up
 
-from groupkeeper.cli import kafka_consumer_groups
+from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import MemberToRemove, OffsetAndMetadata, TopicPartition
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
 from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
 
-from groupkeeper.cli import kafka_consumer_groups
+from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition

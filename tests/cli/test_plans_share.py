@@ -12,7 +12,7 @@ import pytest
 from tests.cli.stages import SETTINGS, Stage, set_up
 from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
 
-from groupkeeper.cli import kafka_share_groups
+from groupkeeper.cli.dropin import kafka_share_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
 
-from groupkeeper.cli import kafka_consumer_groups, kafka_get_offsets
+from groupkeeper.cli.dropin import kafka_consumer_groups, kafka_get_offsets
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, Position, TopicPartition

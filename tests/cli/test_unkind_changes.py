@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.cli.stages import INACTIVE, SETTINGS, Stage, put_back, set_up
 
-from groupkeeper.cli import kafka_share_groups
+from groupkeeper.cli.dropin import kafka_share_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker

@@ -9,7 +9,7 @@ import pytest
 from tools.apache_kafka import run_tool
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.topic_log import PartitionLog
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, encode_record

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.stages import FIRST_MS, PATIENCE_S, Live, Stage, set_up
 from tests.conformance.brokers import PROPERTIES
 
-from groupkeeper.cli.kafka_consumer_group_reset import main
+from groupkeeper.cli.dropin.kafka_consumer_group_reset import main
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition

@@ -61,7 +61,7 @@ def working(broker: RunningBroker, name: str) -> Iterator[str]:
 
 
 def ours(servers: str, *arguments: str) -> tuple[str, str]:
-    program = "import sys; from groupkeeper.cli.kafka_share_groups import main; sys.exit(main())"
+    program = "import sys; from groupkeeper.cli.dropin.kafka_share_groups import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "--bootstrap-server", servers, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     return done.stdout, done.stderr

@@ -18,8 +18,8 @@ from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.wire import Connection, Pool
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
-from groupkeeper.broker.share_state import coordinator_key
-from groupkeeper.coordinator.share_state import SharePartitionKey
+from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.messages import incremental_alter_configs_request as configuring
 from groupkeeper.protocol.messages import initialize_share_group_state_request as initializing
 from groupkeeper.protocol.messages import produce_request as producing

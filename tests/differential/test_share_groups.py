@@ -16,8 +16,8 @@ from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.wire import Pool
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
-from groupkeeper.broker.share_state import coordinator_key
-from groupkeeper.coordinator.share_state import SharePartitionKey
+from groupkeeper.broker.shares.state import coordinator_key
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as altering
 from groupkeeper.protocol.messages import delete_share_group_offsets_request as deleting
 from groupkeeper.protocol.messages import delete_share_group_state_request as forgetting

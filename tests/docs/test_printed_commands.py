@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.docs.test_readme import COMMANDS, GUIDE_COMMANDS, environment, run
 
-from groupkeeper.cli.commands import parser
+from groupkeeper.cli.framework.commands import parser
 from groupkeeper.client.admin import Admin
 from groupkeeper.demo import stage
 from groupkeeper.testing.background import BackgroundBroker

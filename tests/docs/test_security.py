@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.client.certificates import certified, trust_pkcs12
 
-from groupkeeper.cli.properties import check_properties
+from groupkeeper.cli.framework.properties import check_properties
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.security import security_of
 from groupkeeper.java_properties import read_properties

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.memory_shell import MemoryShell, Observer
 
-from groupkeeper.coordinator.result import Call
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, UnstableOffsetCommit
 from groupkeeper.protocol.messages import offset_commit_request, offset_delete_request, offset_fetch_request
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest

@@ -13,7 +13,7 @@ from tests.simulation.plan import Plan
 from tests.simulation.run import Run
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call
+from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse

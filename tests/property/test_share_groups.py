@@ -11,9 +11,9 @@ from tests.simulation.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import topics_image
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call
-from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.share_group import ShareGroup, ShareSoft
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.share.group import ShareGroup, ShareSoft
 from groupkeeper.protocol.errors import NotCoordinator
 from groupkeeper.protocol.messages import alter_share_group_offsets_request as altering
 from groupkeeper.protocol.messages import delete_share_group_offsets_request as deleting

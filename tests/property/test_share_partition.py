@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groupkeeper.coordinator.share_partition import Acknowledgement, SharePartition, Transition
-from groupkeeper.coordinator.share_partition_acquire import Acquired, Limits, Span, acquire, archive_acquired
-from groupkeeper.coordinator.share_partition_batch import AcknowledgeType, RecordState
-from groupkeeper.coordinator.share_state import StateBatch, combine_batches
+from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, RecordState
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
+from groupkeeper.coordinator.share_state.state import StateBatch, combine_batches
 from groupkeeper.protocol.errors import InvalidRecordState
 
 MEMBERS = ("alice", "bob", "carol")

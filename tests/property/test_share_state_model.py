@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.coordinator.share_state_driver import Store
 
-from groupkeeper.coordinator.share_state import StateBatch, combine_batches
+from groupkeeper.coordinator.share_state.state import StateBatch, combine_batches
 
 _BATCH = st.builds(
     lambda first, length, state, count: StateBatch(first, first + length, state, count),

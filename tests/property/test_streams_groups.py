@@ -12,10 +12,10 @@ from tests.simulation.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import topics_image
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call
-from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.streams_group import Role, StreamsGroup, StreamsSoft
-from groupkeeper.coordinator.streams_group_replay import tasks_of
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsSoft
+from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse

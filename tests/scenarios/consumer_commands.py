@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tests.scenarios import texts
 from tests.scenarios.consumer_texts import topic_id, topic_name
 
-from groupkeeper.broker.runtime_topics import match_topics, regex_trouble
-from groupkeeper.coordinator.topics_image import TopicShape, TopicsImage
+from groupkeeper.broker.coordination.topics_view import match_topics, regex_trouble
+from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
     ConsumerGroupHeartbeatRequest,

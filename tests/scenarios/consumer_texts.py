@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from groupkeeper.coordinator.result import Record
+from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )

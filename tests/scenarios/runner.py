@@ -29,9 +29,9 @@ from pathlib import Path
 from tests.memory_shell import LogRecord, MemoryLog, MemoryShell, Observer
 from tests.scenarios import consumer_commands, share_commands, streams_commands, texts
 
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.timers import TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol.errors import BY_CODE, KafkaError
 from groupkeeper.protocol.messages import (
     heartbeat_request,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.scenarios import share_texts, texts
 
-from groupkeeper.coordinator.topics_image import TopicsImage
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import BY_CODE
 from groupkeeper.protocol.messages import alter_share_group_offsets_request, delete_share_group_offsets_request
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest

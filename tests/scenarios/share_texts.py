@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.scenarios.consumer_texts import partitions_text, topic_name
 
-from groupkeeper.coordinator.result import Record
-from groupkeeper.coordinator.share_state import SharePartitionKey
-from groupkeeper.coordinator.share_work import InitializeShares, ShareWork
+from groupkeeper.coordinator.kernel.result import Record
+from groupkeeper.coordinator.share.work import InitializeShares, ShareWork
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from groupkeeper.coordinator.result import Record
+from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages.streams_group_describe_response import (
     Assignment,

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.scenarios import consumer_texts, share_texts, streams_texts
 
-from groupkeeper.coordinator.result import Record
-from groupkeeper.coordinator.timers import (
+from groupkeeper.coordinator.kernel.result import Record
+from groupkeeper.coordinator.kernel.timers import (
     ClassicRejoin,
     ClassicResync,
     ConsumerSession,

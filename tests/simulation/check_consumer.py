@@ -11,8 +11,8 @@ from tests.simulation.consumer_facts import ConsumerChecker, ConsumerFacts
 from tests.simulation.plan import GROUPS
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call
-from groupkeeper.coordinator.topics_image import TopicsChange
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest

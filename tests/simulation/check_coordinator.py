@@ -12,8 +12,8 @@ from tests.simulation.observation import Checker, Facts
 from tests.simulation.plan import TOPICS
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call, Result
-from groupkeeper.coordinator.timers import TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tests.simulation.consumer_facts import ConsumerChecker, ConsumerFacts
 
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.timers import TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscription
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest

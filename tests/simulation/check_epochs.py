@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tests.simulation.check_custody import Custody
 from tests.simulation.consumer_facts import ConsumerChecker, ConsumerFacts
 
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation, TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import ClassicRejoin, ClassicResync, ConsumerSession, Revocation, TimerKey
 from groupkeeper.protocol.errors import NONE, FencedMemberEpoch, RebalanceInProgress, UnknownMemberId
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,

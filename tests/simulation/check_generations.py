@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.timers import TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol.consumer_protocol import decode_assignment, decode_subscribed_topics
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.result import Call
+from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.protocol.errors import (
     NONE,
     FencedInstanceId,

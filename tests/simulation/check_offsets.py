@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.timers import OffsetExpiration, TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
 from groupkeeper.protocol.consumer_protocol import decode_subscribed_topics
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse

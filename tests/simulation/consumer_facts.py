@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tests.simulation.observation import Checker, Facts
 
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.topics_image import TopicShape, TopicsImage
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
 from groupkeeper.protocol.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
 from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey

@@ -7,7 +7,7 @@ from random import Random
 
 from tests.simulation.plan import Plan
 
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.kernel.settings import Settings
 
 FIRST_TOPICS = {"t1": 4, "t2": 3, "t3": 1}
 """Topics that are there from the beginning, and their numbers of partitions."""

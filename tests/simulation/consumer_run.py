@@ -21,7 +21,7 @@ from tests.simulation.mixed_classic import MixedClassic
 from tests.simulation.modern import Modern
 from tests.simulation.observation import Checker, Facts, Violation
 
-from groupkeeper.coordinator.result import Record
+from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey

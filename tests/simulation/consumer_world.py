@@ -8,8 +8,8 @@ from tests.simulation.consumer_facts import ConsumerChecker, ConsumerFacts
 from tests.simulation.consumer_plan import FIRST_TOPICS, ConsumerPlan
 from tests.simulation.world import OPERATOR, START_MS, WORLD, OnAnswer, World
 
-from groupkeeper.coordinator.result import Call, RegexLookup
-from groupkeeper.coordinator.topics_image import TopicShape
+from groupkeeper.coordinator.kernel.result import Call, RegexLookup
+from groupkeeper.coordinator.kernel.topics_image import TopicShape
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.primitives import ZERO_UUID, Message

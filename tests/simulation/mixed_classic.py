@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tests.simulation.consumer import Character, Consumer, Phase, assign
 from tests.simulation.consumer_world import ConsumerWorld
 
-from groupkeeper.coordinator.topics_image import TopicShape
+from groupkeeper.coordinator.kernel.topics_image import TopicShape
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
     decode_subscription,

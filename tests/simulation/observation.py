@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tests.memory_shell import MemoryShell
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call, Record, Result
-from groupkeeper.coordinator.timers import TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.kernel.settings import Settings
 
 TOPICS = {"t1": 4, "t2": 3, "t3": 1}
 """Topics and their numbers of partitions."""

@@ -11,13 +11,13 @@ from typing import NoReturn, Protocol
 
 from tests.simulation.observation import Violation
 
-from groupkeeper.coordinator.share_state import SharePartitionKey, ShareState
-from groupkeeper.coordinator.share_state_coordinator import (
+from groupkeeper.coordinator.share_state.coordinator import (
     ShareStateCoordinator,
     ShareStateResult,
     ShareStateSettings,
     ShareStateWrite,
 )
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
 from groupkeeper.protocol.share_state_topic import decode_share_state, encode_share_state
 

@@ -1,8 +1,8 @@
 """Consumers of a share group, the leader of their share-partition, and the share coordinator: a simulation.
 
-The leader is driven as `groupkeeper.broker.share_leader` does it. Consumers crash, and are slow; what they say and what
-they are told is lost or repeated; leaders start over from what is stored, and one that was replaced may not know it
-yet. Checked is what consumers see, and what is stored.
+The leader is driven as `groupkeeper.broker.shares.leader` does it. Consumers crash, and are slow; what they say and
+what they are told is lost or repeated; leaders start over from what is stored, and one that was replaced may not know
+it yet. Checked is what consumers see, and what is stored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from random import Random
 
 from tests.simulation.share_base import Events, MemoryShareState, Outcome, outcome_of
 
-from groupkeeper.coordinator.share_partition import Acknowledgement, SharePartition, Transition
-from groupkeeper.coordinator.share_partition_acquire import Acquired, Limits, Span, acquire, archive_acquired
-from groupkeeper.coordinator.share_partition_batch import AcknowledgeType
-from groupkeeper.coordinator.share_state import SharePartitionKey
-from groupkeeper.coordinator.share_state_coordinator import ShareStateWrite
+from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
+from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import (
     FencedLeaderEpoch,
     FencedStateEpoch,

@@ -16,12 +16,12 @@ from tests.simulation.share_base import START_MS, Events, MemoryShareState, Outc
 from tests.simulation.share_plan import Plan
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call, Record, Result
-from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.share_group import ShareGroup
-from groupkeeper.coordinator.share_state import SharePartitionKey
-from groupkeeper.coordinator.share_work import InitializeShares
-from groupkeeper.coordinator.topics_image import TopicShape, TopicsImage
+from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.share.work import InitializeShares
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,

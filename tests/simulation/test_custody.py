@@ -7,10 +7,10 @@ from tests.simulation.check_custody import Commits, Custody
 from tests.simulation.consumer_facts import ConsumerFacts
 from tests.simulation.observation import Violation
 
-from groupkeeper.coordinator import consumer_records
-from groupkeeper.coordinator.consumer_group import ConsumerMember
-from groupkeeper.coordinator.result import Call
-from groupkeeper.coordinator.topics_image import TopicShape
+from groupkeeper.coordinator.consumer import records as consumer_records
+from groupkeeper.coordinator.consumer.group import ConsumerMember
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.topics_image import TopicShape
 from groupkeeper.protocol.errors import NONE, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions as Reported

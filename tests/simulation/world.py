@@ -15,8 +15,8 @@ from tests.simulation.observation import Checker, Facts
 from tests.simulation.plan import Plan
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.result import Call, Record, Result
-from groupkeeper.coordinator.timers import TimerKey
+from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.timers import TimerKey
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest

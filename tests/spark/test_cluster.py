@@ -17,7 +17,7 @@ import pyspark
 import pytest
 from tests.spark.test_source import commit, new_topic
 
-from groupkeeper.pipeline.java import find_java
+from groupkeeper.pipeline.runtime.java import find_java
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
 

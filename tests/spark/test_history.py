@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, seconds_of
 
-from groupkeeper.pipeline.retention import Retention, Retentions
+from groupkeeper.pipeline.kafka.retention import Retention, Retentions
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, OFFSETS_AS_OF, RATES, REWINDS
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of

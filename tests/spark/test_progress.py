@@ -20,8 +20,8 @@ from tests.spark.test_source import commit, new_topic
 from tests.unit.cli.test_pipeline_watch import at_terminal
 
 from groupkeeper.broker import Broker
-from groupkeeper.cli.pipeline import stage_of
-from groupkeeper.cli.pipeline_watch import Screen, Stage
+from groupkeeper.cli.pipeline.family import stage_of
+from groupkeeper.cli.pipeline.watch import Screen, Stage
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.testing.background import BackgroundBroker
 
 

@@ -9,21 +9,21 @@ from contextlib import AsyncExitStack
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Authorizer
-from groupkeeper.broker.client_metrics import ClientMetrics
-from groupkeeper.broker.config import Config
-from groupkeeper.broker.dynamic_config import DynamicConfig
+from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC, GroupRuntime
+from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 from groupkeeper.broker.features import FeatureLevels
-from groupkeeper.broker.group_config import GroupConfigs
-from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
-from groupkeeper.broker.log_cleaner import LogCleaner
-from groupkeeper.broker.open_files import OpenFiles
-from groupkeeper.broker.runtime import OFFSETS_TOPIC, GroupRuntime
-from groupkeeper.broker.server import Server
-from groupkeeper.broker.settings import property_text
-from groupkeeper.broker.share_state import SHARE_STATE_TOPIC, ShareStateRuntime
-from groupkeeper.broker.storage_directory import StorageDirectory
-from groupkeeper.broker.topics import INTERNAL_TOPICS, Topics
-from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
+from groupkeeper.broker.log.cleaner import LogCleaner
+from groupkeeper.broker.log.open_files import OpenFiles
+from groupkeeper.broker.log.storage_directory import StorageDirectory
+from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
+from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
+from groupkeeper.broker.network.server import Server
+from groupkeeper.broker.observing.client_metrics import ClientMetrics
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.dynamic import DynamicConfig
+from groupkeeper.broker.settings.group_overrides import GroupConfigs
+from groupkeeper.broker.settings.table import property_text
+from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
 from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from groupkeeper.broker.faults import Faults
-    from groupkeeper.broker.fetch_sessions import FetchSessions
-    from groupkeeper.broker.metrics import Metrics
-    from groupkeeper.broker.share_sessions import ShareSessions
+    from groupkeeper.broker.network.faults import Faults
+    from groupkeeper.broker.network.fetch_sessions import FetchSessions
+    from groupkeeper.broker.observing.metrics import Metrics
+    from groupkeeper.broker.shares.sessions import ShareSessions
 
 _log = getLogger("groupkeeper.broker")
 
@@ -227,7 +227,7 @@ class Broker:
     def fetch_sessions(self) -> FetchSessions:
         """What clients of Fetch need not repeat; made on first use."""
         if self._fetch_sessions is None:
-            from groupkeeper.broker.fetch_sessions import FetchSessions
+            from groupkeeper.broker.network.fetch_sessions import FetchSessions
 
             self._fetch_sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots)
         return self._fetch_sessions
@@ -236,7 +236,7 @@ class Broker:
     def faults(self) -> Faults:
         """Faults on purpose: docs/testing.md."""
         if self._faults is None:
-            from groupkeeper.broker.faults import Faults
+            from groupkeeper.broker.network.faults import Faults
 
             self._faults = Faults(self)
         return self._faults
@@ -244,7 +244,7 @@ class Broker:
     @property
     def metrics(self) -> Metrics:
         """Its metrics under Kafka's names: docs/metrics.md."""
-        from groupkeeper.broker.metrics import Metrics
+        from groupkeeper.broker.observing.metrics import Metrics
 
         return Metrics(self)
 
@@ -252,8 +252,8 @@ class Broker:
     def share_sessions(self) -> ShareSessions:
         """The sessions of share groups' members, with the share-partitions they fetch from; made on first use."""
         if self._share_sessions is None:
-            from groupkeeper.broker.share_leader import SharePartitions
-            from groupkeeper.broker.share_sessions import ShareSessions
+            from groupkeeper.broker.shares.leader import SharePartitions
+            from groupkeeper.broker.shares.sessions import ShareSessions
 
             self._share_sessions = ShareSessions(SharePartitions(self))
         return self._share_sessions

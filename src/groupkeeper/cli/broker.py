@@ -11,8 +11,8 @@ import signal
 import sys
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.cli.commands import Command
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.cli.framework.commands import Command
 from groupkeeper.java_properties import BadEscape, parse_properties
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from groupkeeper.cli.commands import ArgumentParser
+    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _EXIT_BAD_START = 1
 _EXIT_FORCED = 130

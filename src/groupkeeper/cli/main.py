@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from groupkeeper.cli.output import Unwritable, complain, written
+from groupkeeper.cli.framework.output import Unwritable, complain, written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,10 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words[:1] == ["__complete"]:
-        from groupkeeper.cli.complete import complete
+        from groupkeeper.cli.framework.complete import complete
 
         return complete(words[1:])
-    from groupkeeper.cli.commands import parse
+    from groupkeeper.cli.framework.commands import parse
 
     options = parse(words)
     try:

@@ -2,34 +2,25 @@
 
 A state machine without I/O, clock, chance or logging. `handle`, `expire`, `resume` and the like compute a `Result` and
 change nothing; `replay` and `apply` change the state, and are called by whoever drives the coordinator with what a
-result says, in the order that `groupkeeper.coordinator.result` describes.
+result says, in the order that `groupkeeper.coordinator.kernel.result` describes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from groupkeeper.coordinator import (
-    classic_membership,
-    consumer_describe,
-    consumer_membership,
-    consumer_regex,
-    offset_expiry,
-    offsets,
-    offsets_transactional,
-    views,
-)
-from groupkeeper.coordinator.classic_group import ClassicGroup, Syncing
-from groupkeeper.coordinator.consumer_classic import handle_membership, join
-from groupkeeper.coordinator.consumer_group import ConsumerGroup
-from groupkeeper.coordinator.consumer_heartbeat import heartbeat
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.result import Call, Record, RegexLookup, Released, Result, SoftChange
-from groupkeeper.coordinator.settings import Settings, SettingsChange
-from groupkeeper.coordinator.share_group import ShareGroup
-from groupkeeper.coordinator.state import State, StateView
-from groupkeeper.coordinator.streams_group import STREAMS_API_KEYS, StreamsGroup
-from groupkeeper.coordinator.timers import (
+from groupkeeper.coordinator import views
+from groupkeeper.coordinator.classic import membership as classic_membership
+from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
+from groupkeeper.coordinator.consumer import describe as consumer_describe
+from groupkeeper.coordinator.consumer import membership as consumer_membership
+from groupkeeper.coordinator.consumer import regex as consumer_regex
+from groupkeeper.coordinator.consumer.classic_protocol import handle_membership, join
+from groupkeeper.coordinator.consumer.group import ConsumerGroup
+from groupkeeper.coordinator.consumer.heartbeat import heartbeat
+from groupkeeper.coordinator.kernel.result import Call, Record, RegexLookup, Released, Result, SoftChange
+from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.kernel.timers import (
     ConsumerTimer,
     JoinPhase,
     MemberSession,
@@ -39,6 +30,13 @@ from groupkeeper.coordinator.timers import (
     SyncPhase,
     TimerKey,
 )
+from groupkeeper.coordinator.offsets import commit as offsets
+from groupkeeper.coordinator.offsets import expiry as offset_expiry
+from groupkeeper.coordinator.offsets import transactional as offsets_transactional
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.state import State, StateView
+from groupkeeper.coordinator.streams.group import STREAMS_API_KEYS, StreamsGroup
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -58,7 +56,7 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.coordinator.share_work import ShareErrors, ShareWork
+    from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
 
 
 class Coordinator:
@@ -119,10 +117,10 @@ class Coordinator:
             case DeleteGroupsRequest() as request:
                 return views.delete_groups(self._state, call, request)
         if getattr(call.request, "API_KEY", None) in STREAMS_API_KEYS:
-            from groupkeeper.coordinator import streams_requests
+            from groupkeeper.coordinator.streams import requests as streams_requests
 
             return streams_requests.handle(self._state, self.settings_of, call, now_ms)
-        from groupkeeper.coordinator import share_requests
+        from groupkeeper.coordinator.share import requests as share_requests
 
         return share_requests.handle(self._state, self.settings_of, call, now_ms)
 
@@ -134,11 +132,11 @@ class Coordinator:
         if isinstance(timer, ConsumerTimer):
             return consumer_membership.timer_expired(self._state, settings, timer, now_ms)
         if isinstance(timer, ShareSession):
-            from groupkeeper.coordinator.share_group_heartbeat import session_expired
+            from groupkeeper.coordinator.share.heartbeat import session_expired
 
             return session_expired(self._state, settings, timer, now_ms)
         if isinstance(timer, StreamsTimer):
-            from groupkeeper.coordinator.streams_group_heartbeat import timer_expired
+            from groupkeeper.coordinator.streams.heartbeat import timer_expired
 
             return timer_expired(self._state, settings, timer, now_ms)
         group = self._state.classic_group(timer.group_id)
@@ -161,11 +159,11 @@ class Coordinator:
             if isinstance(group, ClassicGroup):
                 yield from classic_membership.resume_group(group, self.settings_of(group.group_id), now_ms)
             elif isinstance(group, ShareGroup):
-                from groupkeeper.coordinator.share_group_heartbeat import resume_group
+                from groupkeeper.coordinator.share.heartbeat import resume_group
 
                 yield resume_group(group, self.settings_of(group.group_id))
             elif isinstance(group, StreamsGroup):
-                from groupkeeper.coordinator import streams_group_heartbeat
+                from groupkeeper.coordinator.streams import heartbeat as streams_group_heartbeat
 
                 yield streams_group_heartbeat.resume_group(group, self.settings_of(group.group_id))
             else:
@@ -183,7 +181,7 @@ class Coordinator:
 
     def share_work_done(self, work: ShareWork, errors: ShareErrors) -> Result:
         """The share coordinator did what a result asked for, but for the share-partitions with an error."""
-        from groupkeeper.coordinator import share_requests
+        from groupkeeper.coordinator.share import requests as share_requests
 
         return share_requests.work_done(self._state, work, errors)
 
@@ -217,11 +215,11 @@ class Coordinator:
             if isinstance(cause, ConsumerTimer):
                 return Result(timers=(consumer_membership.retry_timer(cause),))
             if isinstance(cause, ShareSession):
-                from groupkeeper.coordinator.share_group_heartbeat import retry_timer
+                from groupkeeper.coordinator.share.heartbeat import retry_timer
 
                 return Result(timers=(retry_timer(cause),))
             if isinstance(cause, StreamsTimer):
-                from groupkeeper.coordinator import streams_group_heartbeat
+                from groupkeeper.coordinator.streams import heartbeat as streams_group_heartbeat
 
                 return Result(timers=(streams_group_heartbeat.retry_timer(cause),))
             return Result(timers=(classic_membership.retry_timer(cause),))

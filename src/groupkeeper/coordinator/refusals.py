@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.group_state import GroupState
-from groupkeeper.coordinator.streams_group import STREAMS_API_KEYS
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.streams.group import STREAMS_API_KEYS
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import consumer_group_describe_response, describe_groups_response
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -113,10 +113,10 @@ def _refuse_listing(request: Message, error: KafkaError) -> Message:
             )
     # Imported late: a broker without share or streams groups starts without them.
     if getattr(request, "API_KEY", None) in STREAMS_API_KEYS:
-        from groupkeeper.coordinator import streams_requests
+        from groupkeeper.coordinator.streams import requests as streams_requests
 
         return streams_requests.refuse(request, error)
-    from groupkeeper.coordinator import share_requests
+    from groupkeeper.coordinator.share import requests as share_requests
 
     return share_requests.refuse(request, error)
 

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
-from groupkeeper.coordinator.classic_group import ClassicChange, ClassicGroup
-from groupkeeper.coordinator.classic_record import read_roster
-from groupkeeper.coordinator.consumer_group import ConsumerChange, ConsumerGroup
-from groupkeeper.coordinator.consumer_replay import CONSUMER_GROUP_KEYS, ConsumerGroupKey, replay
-from groupkeeper.coordinator.offset_store import OffsetStore, OffsetView
-from groupkeeper.coordinator.result import Record, SoftChange
-from groupkeeper.coordinator.settings import Settings, SettingsChange
-from groupkeeper.coordinator.share_group import ShareChange, ShareGroup
-from groupkeeper.coordinator.streams_group import StreamsChange, StreamsGroup
-from groupkeeper.coordinator.topics_image import TopicsChange, TopicsImage
+from groupkeeper.coordinator.classic.group import ClassicChange, ClassicGroup
+from groupkeeper.coordinator.classic.record import read_roster
+from groupkeeper.coordinator.consumer.group import ConsumerChange, ConsumerGroup
+from groupkeeper.coordinator.consumer.replay import CONSUMER_GROUP_KEYS, ConsumerGroupKey, replay
+from groupkeeper.coordinator.kernel.result import Record, SoftChange
+from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
+from groupkeeper.coordinator.offsets.store import OffsetStore, OffsetView
+from groupkeeper.coordinator.share.group import ShareChange, ShareGroup
+from groupkeeper.coordinator.streams.group import StreamsChange, StreamsGroup
 from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
@@ -165,7 +165,7 @@ class State:
 
     def _replay_share_group(self, record: Record, key: _ShareGroupKey) -> None:
         # Imported late: a broker without share groups starts without them.
-        from groupkeeper.coordinator.share_group_replay import replay as replay_share
+        from groupkeeper.coordinator.share.replay import replay as replay_share
 
         group = self._groups.get(key.group_id)
         if not isinstance(group, ShareGroup):
@@ -177,7 +177,7 @@ class State:
             del self._groups[key.group_id]
 
     def _replay_streams_group(self, record: Record, key: StreamsKey) -> None:
-        from groupkeeper.coordinator.streams_group_replay import replay as replay_streams
+        from groupkeeper.coordinator.streams.replay import replay as replay_streams
         from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 
         group = self._groups.get(key.group_id)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groupkeeper.coordinator.classic_group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member
-from groupkeeper.coordinator.classic_record import group_tombstone
-from groupkeeper.coordinator.consumer_group import ConsumerGroup
-from groupkeeper.coordinator.consumer_records import group_tombstones
-from groupkeeper.coordinator.group_state import GroupState, GroupType
-from groupkeeper.coordinator.hash_order import in_hash_order
-from groupkeeper.coordinator.offsets import all_offset_tombstones
+from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member
+from groupkeeper.coordinator.classic.record import group_tombstone
+from groupkeeper.coordinator.consumer.group import ConsumerGroup
+from groupkeeper.coordinator.consumer.records import group_tombstones
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.hash_order import in_hash_order
+from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.timers import Disarm, JoinPhase, MemberSession, StreamsDelay, SyncPhase, TimerKey
+from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
 from groupkeeper.coordinator.refusals import describe_failure
-from groupkeeper.coordinator.result import Call, Record, Result
-from groupkeeper.coordinator.share_group import SHARE_PROTOCOL_TYPE, ShareGroup
+from groupkeeper.coordinator.share.group import SHARE_PROTOCOL_TYPE, ShareGroup
 from groupkeeper.coordinator.state import Group, StateView
-from groupkeeper.coordinator.streams_group import STREAMS_PROTOCOL_TYPE, StreamsGroup
-from groupkeeper.coordinator.timers import Disarm, JoinPhase, MemberSession, StreamsDelay, SyncPhase, TimerKey
+from groupkeeper.coordinator.streams.group import STREAMS_PROTOCOL_TYPE, StreamsGroup
 from groupkeeper.protocol.errors import NONE, GroupIdNotFound, NonEmptyGroup
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -100,7 +100,7 @@ def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) ->
     go before their groups.
     """
     if any(isinstance(state.groups.get(group_id), ShareGroup) for group_id in request.groups_names):
-        from groupkeeper.coordinator.share_group_offsets import begin_deletion
+        from groupkeeper.coordinator.share.offsets import begin_deletion
 
         begun = begin_deletion(state, call, request)
         if begun is not None:
@@ -136,11 +136,11 @@ def remove_groups(state: StateView, request: DeleteGroupsRequest, failures: Mapp
 def removal_of(group: Group) -> list[Record]:
     """The records that remove a group itself, whatever its type."""
     if isinstance(group, ShareGroup):
-        from groupkeeper.coordinator import share_group_records
+        from groupkeeper.coordinator.share import records as share_group_records
 
         return share_group_records.group_tombstones(group)
     if isinstance(group, StreamsGroup):
-        from groupkeeper.coordinator import streams_group_records
+        from groupkeeper.coordinator.streams import records as streams_group_records
 
         return streams_group_records.group_tombstones(group)
     return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]

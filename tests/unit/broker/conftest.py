@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.broker.config import Config
-from groupkeeper.broker.open_files import OpenFiles
-from groupkeeper.broker.topic_config import TopicConfig
-from groupkeeper.broker.topic_log import PartitionLog
+from groupkeeper.broker.log.open_files import OpenFiles
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.topic import TopicConfig
 
 OpenLog = Callable[..., PartitionLog]
 

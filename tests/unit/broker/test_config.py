@@ -1,10 +1,10 @@
 import pytest
 
-from groupkeeper.broker.config import Config
-from groupkeeper.broker.group_config import GroupConfig, OffsetReset
-from groupkeeper.broker.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
-from groupkeeper.broker.settings import InvalidSetting, property_text
-from groupkeeper.broker.topic_config import TopicConfig
+from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.group_overrides import GroupConfig, OffsetReset
+from groupkeeper.broker.settings.table import InvalidSetting, property_text
+from groupkeeper.broker.settings.topic import TopicConfig
 
 
 def config(**given: str) -> Config:

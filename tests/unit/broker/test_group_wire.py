@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.connection import CloseConnection
+from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupSubscribedToTopic, UnknownTopicOrPartition
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.broker.runtime_log import map_log_error
-from groupkeeper.broker.runtime_partitioning import partition_of_group
-from groupkeeper.broker.runtime_timers import TimerTable
-from groupkeeper.coordinator.hash_order import in_hash_order, java_hash
-from groupkeeper.coordinator.timers import JoinPhase, SyncPhase, TimerKey
+from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.shard_log import map_log_error
+from groupkeeper.broker.coordination.timers import TimerTable
+from groupkeeper.coordinator.kernel.hash_order import in_hash_order, java_hash
+from groupkeeper.coordinator.kernel.timers import JoinPhase, SyncPhase, TimerKey
 from groupkeeper.protocol import errors
 
 A, B = JoinPhase("a"), JoinPhase("b")

@@ -14,14 +14,14 @@ import pytest_asyncio
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.runtime import OFFSETS_TOPIC
-from groupkeeper.broker.runtime_shard import _first_pass
-from groupkeeper.broker.shard_host import HostedShard, pause_s
-from groupkeeper.broker.share_state import SHARE_STATE_TOPIC
-from groupkeeper.broker.topic_log import PartitionLog
-from groupkeeper.broker.transactions import TRANSACTIONS_TOPIC
-from groupkeeper.coordinator.share_state import SharePartitionKey
-from groupkeeper.coordinator.transaction import TransactionStatus
+from groupkeeper.broker.coordination.group_shard import _first_pass
+from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
+from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.coordinator.transactions.transaction import TransactionStatus
 from groupkeeper.protocol.errors import (
     NONE,
     CoordinatorLoadInProgress,

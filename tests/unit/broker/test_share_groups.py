@@ -12,14 +12,14 @@ from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.meters import GroupMeters
-from groupkeeper.broker.runtime_shard import Shard
-from groupkeeper.broker.share_persister import SharePersister
-from groupkeeper.broker.share_state import SHARE_STATE_TOPIC, coordinator_key
-from groupkeeper.broker.share_state_shard import ShareStateShard
-from groupkeeper.coordinator.share_group import ShareGroup
-from groupkeeper.coordinator.share_state import SharePartitionKey, StateBatch
-from groupkeeper.coordinator.share_state_coordinator import ShareStateSettings
+from groupkeeper.broker.coordination.group_shard import Shard
+from groupkeeper.broker.observing.meters import GroupMeters
+from groupkeeper.broker.shares.persister import SharePersister
+from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, coordinator_key
+from groupkeeper.broker.shares.state_shard import ShareStateShard
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.protocol.errors import FencedStateEpoch, NotCoordinator
 from groupkeeper.protocol.messages import (
     alter_share_group_offsets_request,

@@ -11,8 +11,8 @@ from tests.unit.broker.peer import Denies, Peer
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.coordinator.streams_group import StreamsGroup
-from groupkeeper.coordinator.streams_topology import StatusCode
+from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.coordinator.streams.topology import StatusCode
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     KafkaError,

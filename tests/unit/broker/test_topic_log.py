@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from google_crc32c import value as crc32c
 
-from groupkeeper.broker.topic_log import PartitionLog, topic_id_of
+from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
 from groupkeeper.protocol.errors import (
     CorruptMessage,
     InvalidProducerEpoch,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.broker.config import Config
-from groupkeeper.broker.journal import Journal
-from groupkeeper.broker.open_files import OpenFiles
-from groupkeeper.broker.settings import InvalidSetting
-from groupkeeper.broker.storage_directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
-from groupkeeper.broker.topics import Topics
+from groupkeeper.broker.coordination.journal import Journal
+from groupkeeper.broker.log.open_files import OpenFiles
+from groupkeeper.broker.log.storage_directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
+from groupkeeper.broker.log.topics import Topics
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
     InvalidPartitions,

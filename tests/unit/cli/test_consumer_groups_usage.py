@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupkeeper.cli.consumer_groups_options import TABLE, UNDECIDED
-from groupkeeper.cli.kafka_consumer_groups import main
+from groupkeeper.cli.dropin.consumer_groups_options import TABLE, UNDECIDED
+from groupkeeper.cli.dropin.kafka_consumer_groups import main
 
 SERVER = ["--bootstrap-server", "127.0.0.1:1"]
 ONE_ACTION = (

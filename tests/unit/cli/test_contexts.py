@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.cli import context_files
-from groupkeeper.cli.clusters import UsageMistake, cluster_of
+from groupkeeper.cli.contexts import files as context_files
+from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
 from groupkeeper.cli.main import main
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="p=\\"\u00e9 x";'

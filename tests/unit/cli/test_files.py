@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli import kafka_consumer_group_reset
-from groupkeeper.cli.files import Unsaved, check_writable, save
+from groupkeeper.cli.dropin import kafka_consumer_group_reset
+from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.main import main
 
 SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300"]

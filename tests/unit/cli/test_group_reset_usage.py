@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper import __version__
-from groupkeeper.cli.kafka_consumer_group_reset import TABLE, main
+from groupkeeper.cli.dropin.kafka_consumer_group_reset import TABLE, main
 
 SERVER = ["--bootstrap-server", "localhost:1"]
 GENERATE = [*SERVER, "--generate", "--group", "g"]

@@ -1,6 +1,6 @@
 """What kafka-consumer-groups prints of values: widths, blanks, line breaks."""
 
-from groupkeeper.cli import groups_text
+from groupkeeper.cli.dropin import groups_text
 from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
     GroupListing,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupkeeper.cli.kafka_groups import TABLE, BadType, check, is_wanted
-from groupkeeper.cli.options import UsageProblem
+from groupkeeper.cli.dropin.kafka_groups import TABLE, BadType, check, is_wanted
+from groupkeeper.cli.framework.options import UsageProblem
 from groupkeeper.client.admin.types import GroupListing, GroupType
 
 GROUPS = [

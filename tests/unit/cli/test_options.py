@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.cli.options import (
+from groupkeeper.cli.framework.options import (
     HELP,
     MissingArgument,
     Option,

@@ -84,7 +84,7 @@ def test_letters_that_the_output_lacks() -> None:
 
 
 PAIRS = """
-from groupkeeper.cli.output import complain_and_say, flush
+from groupkeeper.cli.framework.output import complain_and_say, flush
 def pairs():
     yield "note 1\\n", "row 1\\n"
     yield "note 2\\n", "row 2\\n"

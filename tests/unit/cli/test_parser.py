@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.commands import in_order
+from groupkeeper.cli.framework.commands import in_order
 from groupkeeper.cli.main import main
 
 USAGE = 2

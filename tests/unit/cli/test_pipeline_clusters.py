@@ -9,9 +9,9 @@ from argparse import Namespace
 
 import pytest
 
-from groupkeeper.cli.pipeline import _planned, source_of
-from groupkeeper.cli.pipeline_watch import Screen
-from groupkeeper.pipeline.options import parse_options
+from groupkeeper.cli.pipeline.family import _planned, source_of
+from groupkeeper.cli.pipeline.watch import Screen
+from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.cli.commands import ArgumentParser
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.main import main
-from groupkeeper.cli.pipeline import add_spark
+from groupkeeper.cli.pipeline.family import add_spark
 
 WRONG_USAGE = 2
 COMMANDS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.pipeline_watch import Screen, Stage
+from groupkeeper.cli.pipeline.watch import Screen, Stage
 from groupkeeper.pipeline.jobs.watch import Problem
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.cli.properties import BadValue, check_properties
+from groupkeeper.cli.framework.properties import BadValue, check_properties
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from groupkeeper.cli.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
-from groupkeeper.cli.reports import Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
+from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.client.errors import BrokersNotFound, SaslMissing
 from groupkeeper.operations.authorization import Acl
 

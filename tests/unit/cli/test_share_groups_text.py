@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.cli import groups_text, share_groups_text
+from groupkeeper.cli.dropin import groups_text, share_groups_text
 from groupkeeper.client.admin.types import (
     GroupState,
     MemberDescription,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.cli.kafka_share_groups import main
+from groupkeeper.cli.dropin.kafka_share_groups import main
 
 SERVER = ["--bootstrap-server", "127.0.0.1:1"]
 ONE_ACTION = "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, --delete-offsets."

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from tests.memory_shell import MemoryShell, Observer
 
-from groupkeeper.coordinator.consumer_group import ConsumerGroup
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.settings import Settings
-from groupkeeper.coordinator.topics_image import TopicShape, TopicsImage
+from groupkeeper.coordinator.consumer.group import ConsumerGroup
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import (
     ConsumerGroupHeartbeatRequest,

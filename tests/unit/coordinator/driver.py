@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from tests.memory_shell import MemoryLog, MemoryShell, Observer
 
-from groupkeeper.coordinator.classic_group import ClassicGroup
-from groupkeeper.coordinator.result import Call, Record
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.kernel.result import Call, Record
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeleteGroupsResponse

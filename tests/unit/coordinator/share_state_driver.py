@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from groupkeeper.coordinator.share_state import SharePartitionKey, ShareState, StateBatch
-from groupkeeper.coordinator.share_state_coordinator import (
+from groupkeeper.coordinator.share_state.coordinator import (
     ShareStateCoordinator,
     ShareStateResult,
     ShareStateSettings,
     ShareStateWrite,
 )
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState, StateBatch
 from groupkeeper.protocol.share_state_topic import ShareStateRecord, decode_share_state, encode_share_state
 
 TOPIC = bytes(range(16))

@@ -9,11 +9,11 @@ from tests.memory_shell import NO_PRODUCER
 from tests.simulation.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
-from groupkeeper.coordinator import consumer_records
-from groupkeeper.coordinator.consumer_group import ConsumerMember
-from groupkeeper.coordinator.group_state import GroupState
-from groupkeeper.coordinator.result import Call
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.consumer import records as consumer_records
+from groupkeeper.coordinator.consumer.group import ConsumerMember
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.errors import NONE, NotCoordinator, UnknownServerError
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup

@@ -8,9 +8,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle, topic_id
 
-from groupkeeper.coordinator.consumer_group import UNREVOKED_PARTITIONS
-from groupkeeper.coordinator.group_state import GroupState
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.consumer.group import UNREVOKED_PARTITIONS
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.errors import (
     NONE,
     FencedInstanceId,

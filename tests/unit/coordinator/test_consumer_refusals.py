@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle, topic_id
 
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.errors import (
     NONE,
     FencedInstanceId,

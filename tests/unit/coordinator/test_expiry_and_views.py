@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.driver import INITIAL_DELAY_MS, SESSION_MS, Driver
 
-from groupkeeper.coordinator.result import Meter
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.kernel.result import Meter
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.errors import NONE, CoordinatorNotAvailable, GroupIdNotFound, InvalidGroupId, NonEmptyGroup
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse

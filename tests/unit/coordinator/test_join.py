@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.driver import INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, Driver, subscription
 
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.errors import (
     NONE,
     FencedInstanceId,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
-from groupkeeper.coordinator.classic_group import ClassicGroup
-from groupkeeper.coordinator.group_state import GroupState
-from groupkeeper.coordinator.settings import Settings
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.coordinator.consumer_driver import Cluster
 from tests.unit.coordinator.driver import INITIAL_DELAY_MS, SESSION_MS, Driver, is_tombstone
 
-from groupkeeper.coordinator.result import Meter
+from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.protocol.errors import (
     NONE,
     CoordinatorNotAvailable,

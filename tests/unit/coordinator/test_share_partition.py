@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.coordinator.share_partition import Acknowledgement, SharePartition
-from groupkeeper.coordinator.share_partition_acquire import Acquired, Limits, Span, acquire, archive_acquired
-from groupkeeper.coordinator.share_state import StateBatch
+from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition
+from groupkeeper.coordinator.share_state.state import StateBatch
 from groupkeeper.protocol.errors import InvalidRecordState, InvalidRequest
 
 ACCEPT, RELEASE, REJECT, RENEW, GAP = 1, 2, 3, 4, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.share_state_driver import Store, batches
 
-from groupkeeper.coordinator.share_state import ShareState, combine_batches
+from groupkeeper.coordinator.share_state.state import ShareState, combine_batches
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import (
     FencedLeaderEpoch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.driver import INITIAL_DELAY_MS, REBALANCE_MS, SESSION_MS, Driver
 
-from groupkeeper.coordinator.result import Meter
+from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.protocol.errors import (
     NONE,
     CoordinatorNotAvailable,

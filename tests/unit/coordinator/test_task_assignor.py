@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
-from groupkeeper.coordinator.streams_group import Role, Task, Tasks
+from groupkeeper.coordinator.streams.group import Role, Task, Tasks
 
 COUNTS = st.dictionaries(st.sampled_from("012"), st.integers(1, 6), max_size=3)
 PROCESSES = st.lists(st.sampled_from("pqrs"), min_size=1, max_size=7)

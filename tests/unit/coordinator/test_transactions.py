@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.coordinator.transaction import LAST_EPOCH, Transaction, TransactionStatus
-from groupkeeper.coordinator.transaction_coordinator import TransactionCoordinator
-from groupkeeper.coordinator.transaction_result import TransactionCall, TransactionResult, TransactionSettings
+from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
+from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
+from groupkeeper.coordinator.transactions.transaction import LAST_EPOCH, Transaction, TransactionStatus
 from groupkeeper.protocol import errors
 from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
 from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse

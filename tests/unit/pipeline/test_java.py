@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.pipeline.java import find_java
+from groupkeeper.pipeline.runtime.java import find_java
 
 
 def fake_java(home: Path, version: str, modules: str) -> Path:

@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition as Place
-from groupkeeper.pipeline.instants import Identity, Instant, LogEnds, Refused, measure_logs
-from groupkeeper.pipeline.measuring import Measure, Row, Wanted, measure
-from groupkeeper.pipeline.options import ClusterOptions, parse_options
-from groupkeeper.pipeline.planning import plan
+from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused, measure_logs
+from groupkeeper.pipeline.kafka.measuring import Measure, Row, Wanted, measure
+from groupkeeper.pipeline.kafka.planning import plan
+from groupkeeper.pipeline.runtime.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.testing.background import BackgroundBroker
 

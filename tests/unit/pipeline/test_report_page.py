@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from groupkeeper.cli.pipeline_report import summary_text
+from groupkeeper.cli.pipeline.report import summary_text
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.history import Steps, lag_at, log_of
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE

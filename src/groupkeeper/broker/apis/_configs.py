@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.client_metrics import Subscription
-from groupkeeper.broker.dynamic_config import ALL_BROKERS
-from groupkeeper.broker.settings import InvalidSetting
+from groupkeeper.broker.observing.client_metrics import Subscription
+from groupkeeper.broker.settings.dynamic import ALL_BROKERS
+from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings import SettingsTable
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.settings.table import SettingsTable
 
 TOPIC = 2
 BROKER = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.coordinator.share_state import SharePartitionKey
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeVar
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
 
     class Partition(Protocol):
         """A share-partition's part of a request."""

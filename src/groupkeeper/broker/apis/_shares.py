@@ -5,8 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.features import feature_level
-from groupkeeper.coordinator.share_partition import Acknowledgement
-from groupkeeper.coordinator.share_partition_batch import AcknowledgeType
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     InvalidRequest,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.messages.share_acknowledge_request import AcknowledgementBatch, ShareAcknowledgeRequest
     from groupkeeper.protocol.messages.share_fetch_request import AcknowledgementBatch as FetchAcknowledgementBatch
     from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest

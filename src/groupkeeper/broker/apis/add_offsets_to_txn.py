@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,
@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 25

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, require_allowed
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.described_settings import (
+from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.settings.described import (
     UNKNOWN_TYPE,
     describe_all_brokers,
     describe_broker,
@@ -12,7 +13,6 @@ from groupkeeper.broker.described_settings import (
     describe_subscription,
     describe_topic,
 )
-from groupkeeper.broker.topic_names import require_valid_name
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_configs_response import (
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.described_settings import DescribedSetting
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.settings.described import DescribedSetting
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 32

@@ -5,8 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.coordinator.share_group import ShareGroup
-from groupkeeper.coordinator.share_state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.share_state.state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
 from groupkeeper.protocol.messages.describe_share_group_offsets_response import (
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.topics import Topic
+    from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
     from groupkeeper.protocol.primitives import RootMessage
 

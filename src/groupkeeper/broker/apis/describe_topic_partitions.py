@@ -7,8 +7,8 @@ from bisect import bisect_left
 from groupkeeper.broker.apis._access import topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
-from groupkeeper.broker.topic_log import LEADER_EPOCH
-from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.broker.log.partition_log import LEADER_EPOCH
+from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     InvalidTopicException,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.topics import Topic
+    from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 

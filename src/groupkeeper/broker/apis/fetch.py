@@ -8,7 +8,7 @@ from operator import itemgetter
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.topic_log import LEADER_EPOCH, Waiter
+from groupkeeper.broker.log.partition_log import LEADER_EPOCH, Waiter
 from groupkeeper.protocol.errors import (
     InconsistentTopicId,
     KafkaError,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.fetch_sessions import Answers, FetchContext, PartitionKey
-    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.network.fetch_sessions import Answers, FetchContext, PartitionKey
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 1

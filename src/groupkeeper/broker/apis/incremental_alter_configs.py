@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, find_resource
-from groupkeeper.broker.dynamic_config import broker_setting
+from groupkeeper.broker.settings.dynamic import broker_setting
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -18,8 +18,8 @@ from groupkeeper.protocol.messages.incremental_alter_configs_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings import SettingsTable
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.settings.table import SettingsTable
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 44

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._transactions import may_use
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.runtime_topics import regex_trouble
+from groupkeeper.broker.coordination.topics_view import regex_trouble
 from groupkeeper.protocol.errors import InvalidRegularExpression
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 66

@@ -5,8 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.topic_log import LEADER_EPOCH
-from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.broker.log.partition_log import LEADER_EPOCH
+from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
@@ -26,8 +26,8 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.topics import Topic
+    from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.topic_log import LEADER_EPOCH
+from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -20,8 +20,8 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.topic_log import PartitionLog
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 23

@@ -5,8 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.connection import CloseConnection
-from groupkeeper.broker.produced import RefusedRecords, check_produced
+from groupkeeper.broker.log.produced import RefusedRecords, check_produced
+from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.protocol.errors import (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -36,9 +36,9 @@ from groupkeeper.protocol.record_batch import read_header
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.topic_log import PartitionLog
-    from groupkeeper.broker.topics import Topic
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
     from groupkeeper.protocol.record import BatchHeader
 

@@ -7,8 +7,8 @@ import asyncio
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.share_fetch import Wanted, fetch
-from groupkeeper.broker.share_sessions import FINAL_EPOCH, FIRST_EPOCH
+from groupkeeper.broker.shares.fetch import Wanted, fetch
+from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH
 from groupkeeper.protocol.errors import InvalidRequest, ShareSessionLimitReached, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 from groupkeeper.protocol.messages.share_fetch_response import (
@@ -20,8 +20,8 @@ from groupkeeper.protocol.messages.share_fetch_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.share_sessions import ShareSession
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.shares.sessions import ShareSession
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 

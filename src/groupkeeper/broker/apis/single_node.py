@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.apis.create_topics import check_assignment
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.topics import METADATA_TOPIC
+from groupkeeper.broker.log.topics import METADATA_TOPIC
 from groupkeeper.protocol.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
@@ -50,7 +50,7 @@ from groupkeeper.protocol.messages.unregister_broker_request import UnregisterBr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 _NODES_SINCE = 2

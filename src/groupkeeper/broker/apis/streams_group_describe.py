@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.apis._streams_groups import trouble_of
-from groupkeeper.coordinator.streams_group_describe import streams_describe_failure
+from groupkeeper.coordinator.streams.describe import streams_describe_failure
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 

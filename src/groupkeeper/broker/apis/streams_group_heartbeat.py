@@ -9,9 +9,9 @@ from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.broker.apis.create_topics import create_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.topic_names import require_valid_name
+from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.coordinator.streams_topology import StatusCode
+from groupkeeper.coordinator.streams.topology import StatusCode
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     InvalidTopicException,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.coordinator.streams_topology import MissingTopic
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.coordinator.streams.topology import MissingTopic
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 88

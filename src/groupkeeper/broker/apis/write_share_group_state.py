@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_all
-from groupkeeper.coordinator.share_state import StateBatch
-from groupkeeper.coordinator.share_state_coordinator import ShareStateWrite
+from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
+from groupkeeper.coordinator.share_state.state import StateBatch
 from groupkeeper.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
 from groupkeeper.protocol.messages.write_share_group_state_response import (
     PartitionResult,
@@ -15,8 +15,8 @@ from groupkeeper.protocol.messages.write_share_group_state_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.coordinator.share_state import SharePartitionKey
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.coordinator.share_state.state import SharePartitionKey
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.messages.write_share_group_state_request import PartitionData
     from groupkeeper.protocol.primitives import RootMessage

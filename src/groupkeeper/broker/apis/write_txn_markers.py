@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.runtime import OFFSETS_TOPIC
-from groupkeeper.broker.transaction_marker import Marker
+from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.transaction_marker import Marker
 from groupkeeper.protocol.errors import NONE, ClusterAuthorizationFailed, KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from groupkeeper.protocol.messages.write_txn_markers_response import (
@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages.write_txn_markers_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 27

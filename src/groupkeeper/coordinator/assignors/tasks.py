@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.streams_group import Role, Task, Tasks
+from groupkeeper.coordinator.streams.group import Role, Task, Tasks
 
 
 @dataclass(frozen=True, slots=True)

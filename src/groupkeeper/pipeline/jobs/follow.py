@@ -15,8 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.errors import cause_of, first_line
-from groupkeeper.pipeline.instants import Identity, Instants
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.ledger import ROOT
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
@@ -25,10 +23,12 @@ from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
-from groupkeeper.pipeline.options import Options, parse_options
-from groupkeeper.pipeline.planning import Plan, named, plan
-from groupkeeper.pipeline.retention import Asked, Retention, ask_retentions
-from groupkeeper.pipeline.source import GroupkeeperSource
+from groupkeeper.pipeline.kafka.instants import Identity, Instants
+from groupkeeper.pipeline.kafka.planning import Plan, named, plan
+from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
+from groupkeeper.pipeline.kafka.source import GroupkeeperSource
+from groupkeeper.pipeline.runtime.errors import cause_of, first_line
+from groupkeeper.pipeline.runtime.options import Options, parse_options
 
 __all__ = ["follow"]
 

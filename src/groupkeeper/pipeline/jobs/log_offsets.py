@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.instants import Instants
-from groupkeeper.pipeline.measuring import Measure, Row, cluster_of, measure
-from groupkeeper.pipeline.options import Options
+from groupkeeper.pipeline.kafka.instants import Instants
+from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
+from groupkeeper.pipeline.runtime.options import Options
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 

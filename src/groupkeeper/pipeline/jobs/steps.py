@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
-from groupkeeper.pipeline.retention import Retentions
+from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.tables import (
     CURRENT_OFFSETS,
     FRESHNESS,

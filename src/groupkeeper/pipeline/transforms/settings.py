@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.retention import DEFAULT, Retention, Retentions
+from groupkeeper.pipeline.kafka.retention import DEFAULT, Retention, Retentions
 
 __all__ = ["by_cluster"]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.retention import Retentions
+from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
 from groupkeeper.pipeline.transforms.latest import latest_records
 from groupkeeper.pipeline.transforms.record_kinds import is_classic_group, is_member

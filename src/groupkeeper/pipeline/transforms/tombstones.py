@@ -7,7 +7,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.retention import Retentions
+from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.tables import COMMITS
 from groupkeeper.pipeline.transforms.settings import by_cluster
 from groupkeeper.pipeline.transforms.times import after, time_of

@@ -1,0 +1,5 @@
+"""What lets the pure coordinators live in a broker: shards, their logs and timers, loading and unloading, transaction
+markers.
+
+Rules of groups and transactions are in `groupkeeper.coordinator`.
+"""

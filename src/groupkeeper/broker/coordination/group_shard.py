@@ -1,0 +1,276 @@
+"""One coordinator at work: its partition's log, its timers, and the calls that wait for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from logging import getLogger
+from time import perf_counter_ns
+
+from groupkeeper.broker.coordination.shard_host import HostedShard
+from groupkeeper.broker.coordination.shard_log import CODECS
+from groupkeeper.broker.coordination.timers import TimerTable
+from groupkeeper.broker.coordination.topics_view import match_topics
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.coordinator import Coordinator
+from groupkeeper.coordinator.kernel.result import PARKED, Call, RegexLookup, Released, Result
+from groupkeeper.coordinator.kernel.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
+from groupkeeper.coordinator.kernel.topics_image import TopicsChange
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
+from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
+from groupkeeper.protocol.record_batch import read_end_transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from groupkeeper.broker.coordination.transaction_marker import Marker
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.observing.meters import GroupMeters
+    from groupkeeper.coordinator.kernel.result import ProducerEpoch, Record
+    from groupkeeper.coordinator.kernel.settings import Settings
+    from groupkeeper.coordinator.kernel.timers import TimerKey
+    from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+    from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
+    from groupkeeper.coordinator.streams.topology import MissingTopic
+    from groupkeeper.protocol.primitives import Message
+    from groupkeeper.protocol.record_batch import BatchHeader
+    from groupkeeper.protocol.record_batch import Record as LogRecord
+
+_log = getLogger("groupkeeper.broker")
+
+_GOLDEN_RATIO = 0.618034
+
+
+class Shard(HostedShard["Record"]):
+    """The coordinator of one partition of `__consumer_offsets`, driven as `groupkeeper.coordinator.kernel.result` says.
+
+    Everything between reading the state and having changed it is one plain call, so operations never mix; appends
+    reach the log before the call returns.
+
+    Attributes:
+        coordinator: the state machine.
+    """
+
+    RECORDS_PER_TURN = 200
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        settings: Settings,
+        now_ms: Callable[[], int],
+        meters: GroupMeters,
+        codec: int = 0,
+        do_share_work: Callable[[ShareWork], Awaitable[ShareErrors]] | None = None,
+    ) -> None:
+        """`do_share_work` brings work to the share coordinator, and tells what of it failed; None without one."""
+        super().__init__(log, CODECS[codec])
+        self.coordinator = Coordinator(settings)
+        self._now_ms = now_ms
+        self._meters = meters
+        self._do_share_work = do_share_work
+        self._share_work: dict[asyncio.Task[None], ShareWork] = {}
+        self._share_turn = asyncio.Lock()
+        self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
+        self._parked: dict[int, asyncio.Future[Message]] = {}
+        self._last_call_id = 0
+
+    @property
+    def parked_count(self) -> int:
+        """Calls that wait for an answer."""
+        return len(self._parked)
+
+    def _replay(self, header: BatchHeader, records: Iterable[LogRecord]) -> None:
+        if header.is_control:
+            for record in records:
+                marker = read_end_transaction(record)
+                if marker is not None:
+                    self.coordinator.replay_end_transaction(header.producer_id, is_commit=marker.is_commit)
+            return
+        producer_id = header.producer_id if header.is_transactional else -1
+        replay = self.coordinator.replay
+        for record in records:
+            self.record = record
+            decoded = decode_record(record.key or b"", record.value)
+            if isinstance(decoded, UnknownRecord):
+                _log.warning(
+                    "%r: skipping a record of unknown type %d at offset %d", self.log, decoded.key_type, record.offset
+                )
+            else:
+                replay(decoded, record.offset, producer_id)
+
+    def _encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        return encode_record(record)
+
+    def _apply(self, record: Record, offset: int, transaction: ProducerEpoch | None) -> None:
+        self.coordinator.replay(record, offset, -1 if transaction is None else transaction.producer_id)
+
+    def _appended(self, since_ns: int) -> None:
+        self._meters.flushed(since_ns)
+
+    async def load(self) -> None:
+        began_ns = perf_counter_ns()
+        await super().load()
+        if self.failure is None:
+            self._meters.loaded(began_ns)
+
+    def _resume(self) -> None:
+        now_ms = self._now_ms()
+        for result in self.coordinator.resume(now_ms, first_pass=_first_pass(self.log.index)):
+            self._settle(result, None, now_ms)
+
+    def see_topics(self, image: TopicsImage) -> None:
+        """Takes over the topics of the cluster as they are now."""
+        if image is not self.coordinator.state.topics:
+            self.coordinator.apply(TopicsChange(image))
+
+    async def ask(
+        self,
+        request: Message,
+        version: int,
+        client_id: str = "",
+        client_host: str = "",
+        *,
+        fresh_id: str = "",
+        regex_trouble: str | None = None,
+        may_describe: Callable[[str], bool] = lambda topic: True,
+    ) -> Message:
+        """The answer to a request; waits while it is parked. `may_describe` tells which topics its caller may see."""
+        if self.failure is not None:
+            return refuse(request, NotCoordinator())
+        if self.is_loading:
+            return refuse(request, CoordinatorLoadInProgress())
+        self._last_call_id += 1
+        call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
+        began_ns = perf_counter_ns()
+        now_ms = self._now_ms()
+        result = self.coordinator.handle(call, now_ms)
+        result = self._settle(result, call, now_ms)
+        self._meters.worked(began_ns)
+        for lookup in result.lookups:
+            if isinstance(lookup, RegexLookup):
+                asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
+        if result.response is not PARKED:
+            assert result.response is not None
+            return result.response
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._parked[call.call_id] = answer
+        try:
+            return await answer
+        finally:
+            self._parked.pop(call.call_id, None)
+
+    def _look_up(self, lookup: RegexLookup, may_describe: Callable[[str], bool]) -> None:
+        if self.failure is not None:
+            return
+        now_ms = self._now_ms()
+        matched = match_topics(lookup.regexes, self.coordinator.state.topics.topics, may_describe)
+        self._settle(self.coordinator.regexes_resolved(lookup.group_id, matched, now_ms), lookup, now_ms)
+
+    def _begin_share_work(self, work: ShareWork) -> None:
+        task = asyncio.get_running_loop().create_task(self._finish_share_work(work))
+        self._share_work[task] = work
+        task.add_done_callback(self._share_work.pop)
+
+    async def _finish_share_work(self, work: ShareWork) -> None:
+        assert self._do_share_work is not None
+        async with self._share_turn:  # in the order in which it was asked for
+            errors = await self._do_share_work(work)
+        if self.failure is None:
+            self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
+
+    def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        result = self.coordinator.remove_topics(topic_ids)
+        self.write(result.records, self._now_ms(), is_atomic=result.is_atomic)
+
+    def end_transaction(self, marker: Marker, now_ms: int) -> None:
+        """Appends and replays a transaction marker. Raises `KafkaError`; then nothing has happened."""
+        self.require_active()
+        self.log.append(marker.batch(now_ms), now_ms)
+        with self.fail_stop:
+            self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)
+        if self.failure is not None:
+            raise UnknownServerError
+
+    def unload(self) -> None:
+        """Stops: timers end, parked calls are answered NOT_COORDINATOR."""
+        super().unload()
+        self._timers.clear()
+        self._release(self.coordinator.unload().released)
+        for task, work in self._share_work.items():
+            task.cancel()
+            if work.call is not None:
+                self._release((Released(work.call.call_id, refuse(work.call.request, NotCoordinator())),))
+
+    def members_of(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
+        """Instance and client id by member id; None when there is no such group. Raises `KafkaError`."""
+        self.require_active()
+        group = self.coordinator.state.groups.get(group_id)
+        if group is None:
+            return None
+        if isinstance(group, ShareGroup):
+            return {one.member_id: (None, one.client_id) for one in group.members.values()}
+        members = group.roster.members if isinstance(group, ClassicGroup) else group.members
+        return {one.member_id: (one.instance_id, one.client_id) for one in members.values()}
+
+    def missing_topics_of(self, group_id: str) -> Sequence[MissingTopic]:
+        """The internal topics that a streams group was last found to lack."""
+        group = self.coordinator.state.groups.get(group_id)
+        configured = group.soft.configured if isinstance(group, StreamsGroup) else None
+        return () if configured is None else configured.missing
+
+    def expire_session(self, group_id: str, member_id: str) -> None:
+        """Lets a member's session run out at once; nothing happens when it has none."""
+        for session in (MemberSession, ConsumerSession, ShareSession, StreamsSession):
+            self._timers.expire(session(group_id, member_id))
+
+    def _expire(self, timer: TimerKey) -> None:
+        began_ns = perf_counter_ns()
+        now_ms = self._now_ms()
+        self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
+        self._meters.worked(began_ns)
+
+    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None, now_ms: int) -> Result:
+        """Makes a result happen; returns what did, which is another one when its records can't be appended."""
+        with self.fail_stop:
+            if result.records:
+                try:
+                    self.write(result.records, now_ms, transaction=result.transaction, is_atomic=result.is_atomic)
+                except KafkaError as error:
+                    if self.failure is not None:
+                        raise
+                    _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
+                    result = self.coordinator.append_failed(cause, error, now_ms)
+                    assert not result.records
+            for change in result.soft:
+                self.coordinator.apply(change)
+            for timer in result.timers:
+                if isinstance(timer, Arm):
+                    self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
+                else:
+                    self._timers.disarm(timer.timer)
+            if result.marks:
+                now_ns = perf_counter_ns()
+                for meter, count in result.marks:
+                    self._meters.marks[meter].record(count, now_ns)
+            for lookup in result.lookups:
+                if not isinstance(lookup, RegexLookup):
+                    self._begin_share_work(lookup)
+            self._release(result.released)
+            return result
+        return Result(refuse(cause.request, UnknownServerError()) if isinstance(cause, Call) else None)
+
+    def _release(self, answers: Iterable[Released]) -> None:
+        for released in answers:
+            answer = self._parked.get(released.call_id)
+            if answer is not None and not answer.done():
+                answer.set_result(released.response)
+
+
+def _first_pass(partition: int) -> float:
+    """What share of the interval goes by before the first expiration pass: another one for each partition, so that not
+    all of them work at the same time.
+    """
+    return 1 - partition * _GOLDEN_RATIO % 1 / 2

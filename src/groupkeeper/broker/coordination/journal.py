@@ -1,0 +1,74 @@
+"""A small registry on disk: JSON lines, appended before a change is answered, rewritten compactly at each start."""
+
+from __future__ import annotations
+
+import json
+import os
+from logging import getLogger
+
+from groupkeeper.broker.log.storage_directory import replace_file
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol.errors import KafkaStorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+_log = getLogger("groupkeeper.broker")
+
+
+class Journal:
+    """`read`, then `begin`, then `write` any number of times.
+
+    Attributes:
+        path: of the file.
+        subject: what it is, for people: `topic registry`.
+    """
+
+    def __init__(self, path: str, subject: str) -> None:
+        self.path = path
+        self.subject = subject
+        self._file = -1
+
+    def read(self) -> list[dict[str, Any]]:
+        """The entries, oldest first; a last line that is cut short is left out. Raises `InvalidSetting`."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                lines = file.read().split("\n")
+        except FileNotFoundError:
+            return []
+        except UnicodeDecodeError as error:
+            raise InvalidSetting(f"{self.path} is damaged: it is no UTF-8 text at byte {error.start}") from None
+        if lines[-1]:
+            _log.warning("%s: the last line is incomplete, the change it begins was never answered", self.path)
+        entries = []
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                entries.append(json.loads(line))
+            except ValueError:
+                raise InvalidSetting(f"{self.path}: line {number} is damaged") from None
+        return entries
+
+    def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Replaces the whole file by these entries, and opens it for more."""
+        replace_file(self.path, "".join(json.dumps(entry) + "\n" for entry in entries))
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def write(self, entry: Mapping[str, Any]) -> None:
+        """Adds an entry, all of it or nothing. Raises `KafkaStorageError`."""
+        line = (json.dumps(entry) + "\n").encode()
+        size = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, line)
+        except OSError as error:
+            raise KafkaStorageError(f"cannot write the {self.subject}: {error.strerror}") from error
+        if written != len(line):
+            os.ftruncate(self._file, size)
+            raise KafkaStorageError(f"cannot write the {self.subject}: the disk is full")
+
+    def close(self) -> None:
+        """Closes the file; does nothing when it isn't open."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

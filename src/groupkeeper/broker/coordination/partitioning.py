@@ -1,0 +1,16 @@
+"""Which partition of `__consumer_offsets` a group belongs to."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from groupkeeper.coordinator.kernel.hash_order import java_hash
+
+_INT32_MIN = -(1 << 31)
+
+
+@lru_cache(maxsize=1024)  # group ids may be long, so that not many are kept
+def partition_of_group(group_id: str, partition_count: int) -> int:
+    """The partition of a group. The hash is Java's, over UTF-16 units."""
+    value = java_hash(group_id)
+    return 0 if value == _INT32_MIN else abs(value) % partition_count

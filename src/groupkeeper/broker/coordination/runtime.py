@@ -1,0 +1,273 @@
+"""The group coordinators of the broker: one per partition of `__consumer_offsets`, found by group id."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from logging import getLogger
+
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.coordination.group_shard import Shard
+from groupkeeper.broker.coordination.partitioning import partition_of_group
+from groupkeeper.broker.coordination.shard_host import ShardHost
+from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
+from groupkeeper.broker.log.storage_directory import random_uuid
+from groupkeeper.broker.observing.meters import GroupMeters
+from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.topic import segment_size
+from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.protocol.errors import KafkaError, NotCoordinator
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.uuids import uuid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.protocol.primitives import Message
+
+_log = getLogger("groupkeeper.broker")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_PATIENCE_AT_START_S = 0.2
+_JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
+"""Requests for which the coordinator must be told more than they say."""
+
+
+class GroupRuntime:
+    """Starts and stops coordinators with the partitions of the offsets topic, and brings requests to them.
+
+    Attributes:
+        settings: what the coordinators decide by.
+        meters: what all partitions record.
+        refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self.meters = GroupMeters()
+        self._broker = broker
+        self.settings = coordinator_settings(broker.config)
+        self.refused_by_absence: dict[int, int] = {}
+        self._host = ShardHost(self._new_shard)
+        self._topics = TopicsWatch(broker.topics, broker.now_ms)
+        self._settings_by_group: dict[str, Settings] = {}
+
+    async def start(self) -> None:
+        """Loads what the log holds. A long log goes on loading in the background; its groups answer 14 meanwhile."""
+        topics = self._broker.topics
+        topics.on_created(self._topic_created)
+        topics.on_changed(self._topic_changed)
+        topics.on_deleted(self._topic_deleted)
+        configs = self._broker.group_configs
+        self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
+        configs.on_changed(self._see_group_config)
+        topic = topics.get(OFFSETS_TOPIC)
+        if topic is not None:
+            self._host.start(topic.partitions)
+        await self._host.wait(_PATIENCE_AT_START_S)
+
+    async def wait_until_loaded(self) -> None:
+        """Returns once nothing is being loaded."""
+        while self._host.is_loading:
+            await self._host.wait()
+
+    async def stop(self) -> None:
+        """Stops every coordinator; parked calls are answered."""
+        await self._host.stop()
+
+    @property
+    def shards(self) -> Sequence[Shard]:
+        """The coordinators by partition; empty before the offsets topic exists."""
+        return self._host.shards
+
+    def ensure_topic(self) -> bool:
+        """Creates the offsets topic unless it is there; returns whether it was there."""
+        if self.shards:
+            return True
+        config = self._broker.config
+        self._broker.topics.create(
+            OFFSETS_TOPIC,
+            config.offsets_topic_num_partitions,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                **segment_size(config.offsets_topic_segment_bytes),
+            },
+        )
+        return False
+
+    def shard_of(self, group_id: str) -> Shard:
+        """The coordinator of a group. Raises `NotCoordinator` when there is no offsets topic."""
+        return self.shards[self.partition_of(group_id)]
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of the offsets topic that a group belongs to. Raises `NotCoordinator`."""
+        if not self.shards:
+            raise NotCoordinator
+        return partition_of_group(group_id, len(self.shards))
+
+    def log_of(self, group_id: str) -> PartitionLog:
+        """The log of a group's records. Raises `NotCoordinator`."""
+        topic = self._broker.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise NotCoordinator
+        return topic.partitions[self.partition_of(group_id)]
+
+    def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
+        """The answer of a group's coordinator; coordinator errors are answers too."""
+        shards = self.shards
+        if not shards:
+            return _refused(request, NotCoordinator())
+        partition = partition_of_group(group_id, len(shards))
+        shard = shards[partition]
+        if shard.has_resigned:
+            self.refused_by_absence[partition] += 1
+        shard.see_topics(self._topics.image)
+        if not isinstance(request, _JOINING):
+            return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
+        return shard.ask(
+            request,
+            call.api_version,
+            call.client_id or "",
+            call.client_host,
+            fresh_id=_fresh_id(request),
+            regex_trouble=_regex_trouble(request),
+            may_describe=lambda topic: self._broker.authorizer.allows(
+                call, Operation.DESCRIBE, ResourceType.TOPIC, topic
+            ),
+        )
+
+    def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
+        """Group ids that one coordinator can be asked for at once."""
+        count = len(self.shards) or 1
+        parts: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            parts.setdefault(partition_of_group(group_id, count), []).append(group_id)
+        return list(parts.values())
+
+    # --- partitions come and go
+
+    def _topic_created(self, topic: Topic) -> None:
+        self._topics.forget()
+        if topic.name == OFFSETS_TOPIC:
+            self._host.start(topic.partitions)
+
+    def _topic_changed(self, topic: Topic) -> None:
+        self._topics.forget()
+        if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self.shards):
+            # Groups change their partition with the number of partitions: everything is found anew.
+            self._host.unload()
+            self._host.start(topic.partitions)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        self._topics.forget()
+        if topic.name == OFFSETS_TOPIC:
+            self._host.unload()
+            return
+        for shard in self.shards:
+            shard.remove_topics({topic.name: topic.topic_id})
+
+    def resign(self, partition: int) -> None:
+        """Stops coordinating the groups of a partition."""
+        self.refused_by_absence[partition] = 0
+        self.shards[partition].resign()
+
+    def elect(self, partition: int) -> None:
+        """Coordinates the groups of a partition that resigned, as its log has them."""
+        if partition < len(self.shards) and self.shards[partition].has_resigned:
+            self._host.restart(partition)
+
+    def _new_shard(self, log: PartitionLog) -> Shard:
+        codec = self._broker.config.offsets_topic_compression_codec
+        do_share_work = self._broker.share_states.perform
+        shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, do_share_work)
+        shard.see_topics(self._topics.image)
+        shard.coordinator.apply(SettingsChange(self._settings_by_group))
+        return shard
+
+    def take_settings(self) -> None:
+        """The broker's settings changed."""
+        self.settings = coordinator_settings(self._broker.config)
+        configs = self._broker.group_configs
+        self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
+        for shard in self.shards:
+            shard.coordinator.apply(SettingsChange(self._settings_by_group, self.settings))
+
+    def _see_group_config(self, group_id: str) -> None:
+        others = {one: settings for one, settings in self._settings_by_group.items() if one != group_id}
+        config = self._broker.group_configs.of(group_id)
+        own = {group_id: group_settings(self.settings, config)} if config.overrides else {}
+        self._settings_by_group = {**others, **own}
+        for shard in self.shards:
+            shard.coordinator.apply(SettingsChange(self._settings_by_group))
+
+
+def coordinator_settings(config: Config) -> Settings:
+    """The broker's configuration as the coordinator takes it."""
+    return Settings(
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_assignors=tuple(config.group_consumer_assignors),
+        group_consumer_migration_policy=config.group_consumer_migration_policy.lower(),
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
+        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
+        group_share_max_size=config.group_share_max_size,
+        group_share_assignors=tuple(config.group_share_assignors),
+        group_share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
+        group_streams_session_timeout_ms=config.group_streams_session_timeout_ms,
+        group_streams_heartbeat_interval_ms=config.group_streams_heartbeat_interval_ms,
+        group_streams_assignment_interval_ms=config.group_streams_assignment_interval_ms,
+        group_streams_initial_rebalance_delay_ms=config.group_streams_initial_rebalance_delay_ms,
+        group_streams_max_size=config.group_streams_max_size,
+        group_streams_num_standby_replicas=config.group_streams_num_standby_replicas,
+    )
+
+
+def group_settings(settings: Settings, config: GroupConfig) -> Settings:
+    """Settings in which those that the group may have of its own are the group's."""
+    own = {f"group_{setting.attribute}": getattr(config, setting.attribute) for setting in GroupConfig.settings()}
+    return replace(settings, **{name: value for name, value in own.items() if hasattr(settings, name)})
+
+
+async def _refused(request: Message, error: KafkaError) -> Message:
+    return refuse(request, error)
+
+
+def _fresh_id(request: Message) -> str:
+    if isinstance(request, JoinGroupRequest):
+        return _random_uuid_text()
+    if isinstance(request, ConsumerGroupHeartbeatRequest) and not request.member_id:
+        return uuid_text(random_uuid())
+    return ""
+
+
+def _regex_trouble(request: Message) -> str | None:
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return regex_trouble(request.subscribed_topic_regex)
+    return None
+
+
+def _random_uuid_text() -> str:
+    drawn = bytearray(os.urandom(16))
+    drawn[6] = (drawn[6] & 0x0F) | 0x40
+    drawn[8] = (drawn[8] & 0x3F) | 0x80
+    text = drawn.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,323 @@
+"""What the shells of all coordinators share: loading from a partition's log, and stopping when that fails.
+
+A coordinator whose memory may differ from its log must not go on. Whatever goes wrong while a log is replayed, or
+between an append and the change of the state, stops it: it answers NOT_COORDINATOR until another one takes its place,
+which answers COORDINATOR_LOAD_IN_PROGRESS while it loads, and goes on with what the log holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import islice
+from logging import getLogger
+from time import perf_counter_ns
+from typing import Any, Generic, TypeVar
+
+from groupkeeper.broker.coordination.shard_log import append_batches, map_log_error
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.coordinator.kernel.result import ProducerEpoch
+    from groupkeeper.protocol.record_batch import BatchHeader
+    from groupkeeper.protocol.record_batch import Record as LogRecord
+
+_log = getLogger("groupkeeper.broker")
+
+_FIRST_RELOAD_S = 0.1
+_LONGEST_RELOAD_S = 30.0
+_RETRY_S = 1.0
+_LONGEST_RECORD = 500
+_MOST_DOUBLINGS = 30
+R = TypeVar("R")
+"""What its log's records are decoded to."""
+_EXPECTED = (MalformedMessage, KafkaError, OSError)
+"""What damaged logs and disks raise; anything else is a mistake of ours, and its traceback is worth having."""
+
+
+class HostedShard(Generic[R]):
+    """The coordinator of one partition, as far as its log is concerned.
+
+    Attributes:
+        log: of the partition.
+        is_loading: whether the log is still being replayed.
+        failure: None, or why it does not coordinate any more; it answers NOT_COORDINATOR then.
+        has_resigned: whether it was made to, and nothing coordinates the partition until it is elected again.
+        on_failed: called once when it failed.
+        record: what is being replayed, for the log of the broker.
+    """
+
+    RECORDS_PER_TURN = 500
+
+    def __init__(self, log: PartitionLog, compression: str = "none") -> None:
+        self.log = log
+        self._compression = compression
+        self.is_loading = True
+        self.failure: str | None = None
+        self.has_resigned = False
+        self.on_failed: Callable[[], None] = lambda: None
+        self.record: object = None
+        self.fail_stop = FailStop(self)
+        self._removed_topics: list[Mapping[str, bytes]] = []
+        self._removal: asyncio.TimerHandle | None = None
+
+    # ------------------------------------------------------------------ what each kind of coordinator does its own way
+
+    def _replay(self, header: BatchHeader, records: Iterable[LogRecord]) -> None:
+        """Makes a batch of the log part of the state; `record` is the one it is at."""
+        raise NotImplementedError
+
+    def _encode(self, record: R) -> tuple[bytes, bytes | None]:
+        raise NotImplementedError
+
+    def _apply(self, record: R, offset: int, transaction: ProducerEpoch | None) -> None:
+        """Makes a record part of the state that was just appended."""
+        raise NotImplementedError
+
+    def _appended(self, since_ns: int) -> None:
+        """A batch was appended, which took since then."""
+
+    def _resume(self) -> None:
+        """Goes on where the log ends."""
+
+    def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        """Drops what is known of deleted topics. Raises `KafkaError` when that can't be written."""
+
+    # ------------------------------------------------------------------ life
+
+    async def load(self) -> None:
+        """Replays the log, then begins."""
+        with self.fail_stop:
+            since_turn = 0
+            end_offset = self.log.log_end_offset
+            for header, records in self.log.records(self.log.log_start_offset):
+                if header.base_offset >= end_offset:
+                    break
+                self._replay(header, records)
+                since_turn += len(records)
+                if since_turn >= self.RECORDS_PER_TURN:
+                    since_turn = 0
+                    await asyncio.sleep(0)
+                    if self.failure is not None:
+                        return  # unloaded meanwhile: another one may serve the partition already
+            self.record = None
+            self.begin()
+
+    def begin(self) -> None:
+        """Serves from now on; what the log holds is replayed."""
+        self.is_loading = False
+        with self.fail_stop:
+            self._resume()
+        self._remove_topics()
+
+    def require_active(self) -> None:
+        """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
+        if self.failure is not None:
+            raise NotCoordinator
+        if self.is_loading:
+            raise CoordinatorLoadInProgress
+
+    def unload(self) -> None:
+        """Stops."""
+        self.failure = self.failure or "unloaded"
+        if self._removal is not None:
+            self._removal.cancel()
+            self._removal = None
+
+    def resign(self) -> None:
+        """Stops as when another broker becomes the coordinator."""
+        self.unload()
+        self.has_resigned = True
+
+    def fail(self, error: Exception) -> None:
+        """Stops because its memory may not be what its log holds."""
+        if self.failure is not None:
+            return
+        doing = "load" if self.is_loading else "go on with"
+        at = "" if self.record is None else f", at {str(self.record)[:_LONGEST_RECORD]}"
+        self.failure = f"{type(error).__name__}: {error}"
+        _log.error(
+            "%r: cannot %s its coordinator, which will be loaded again: %s%s",
+            self.log,
+            doing,
+            self.failure,
+            at,
+            exc_info=None if isinstance(error, _EXPECTED) else error,
+        )
+        self.on_failed()
+        self.unload()
+
+    def write(
+        self, records: Sequence[R], now_ms: int, *, transaction: ProducerEpoch | None = None, is_atomic: bool = True
+    ) -> None:
+        """Appends records and makes them part of the state.
+
+        Raises `KafkaError` as clients are told it: nothing has happened then, or, of records that need not be in one
+        batch, less. After `UnknownServerError` it may have failed.
+        """
+        refusal = None
+        with self.fail_stop:
+            batches = append_batches(
+                self.log,
+                [self._encode(record) for record in records],
+                now_ms,
+                compression=self._compression,
+                transaction=transaction,
+                is_atomic=is_atomic,
+            )
+            remaining = iter(records)
+            while True:
+                began_ns = perf_counter_ns()
+                try:
+                    appended = next(batches, None)
+                except KafkaError as error:
+                    refusal = error
+                    break
+                if appended is None:
+                    break
+                self._appended(began_ns)
+                count, offset = appended
+                for place, self.record in enumerate(islice(remaining, count), offset):
+                    self._apply(self.record, place, transaction)
+                self.record = None
+        if self.failure is not None:
+            raise UnknownServerError
+        if refusal is not None:
+            raise map_log_error(refusal) from refusal
+
+    # ------------------------------------------------------------------ topics that were deleted
+
+    def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        """Topics were deleted, by name with their id: drops what is known of them, as soon as that can be written."""
+        self._removed_topics.append(topic_ids)
+        self._remove_topics()
+
+    def _remove_topics(self) -> None:
+        self._removal = None
+        if self.is_loading or self.failure is not None:
+            return  # after the load, or whoever comes after it
+        while self._removed_topics:
+            try:
+                self._forget_topics(self._removed_topics[0])
+            except KafkaError as error:
+                names = ", ".join(self._removed_topics[0])
+                _log.warning("%r: cannot drop what is known of deleted topics %s yet: %s", self.log, names, error)
+                if self.failure is None:
+                    self._removal = asyncio.get_running_loop().call_later(_RETRY_S, self._remove_topics)
+                return
+            del self._removed_topics[0]
+
+    def take_over(self, other: HostedShard[R]) -> None:
+        """Does what another one of the partition had still to do."""
+        self._removed_topics += other._removed_topics
+        self._remove_topics()
+
+
+def pause_s(first_s: float, failures: int, longest_s: float) -> float:
+    """How long to wait after so many failures before: twice as long each time, up to a limit."""
+    return float(min(first_s * 2 ** min(failures, _MOST_DOUBLINGS), longest_s))
+
+
+class FailStop:
+    """Around what must happen as a whole: an exception stops the coordinator, and goes no further."""
+
+    __slots__ = ("_shard",)
+
+    def __init__(self, shard: HostedShard[Any]) -> None:
+        self._shard = shard
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._shard.fail(error)
+        return True
+
+
+S = TypeVar("S", bound="HostedShard[Any]")
+
+
+class ShardHost(Generic[S]):
+    """The coordinators of the partitions of one internal topic: loads them in the background, again if they failed.
+
+    Attributes:
+        shards: by partition; empty before the topic exists.
+    """
+
+    def __init__(self, make: Callable[[PartitionLog], S]) -> None:
+        self.shards: list[S] = []
+        self._make = make
+        self._loading: set[asyncio.Task[None]] = set()
+        self._reloads: set[asyncio.TimerHandle] = set()
+
+    def start(self, logs: Iterable[PartitionLog]) -> None:
+        """Begins with the partitions of a topic."""
+        for log in logs:
+            self.shards.append(self._started(log))
+
+    def restart(self, partition: int, failures: int = 0) -> None:
+        """Puts another coordinator in the place of one that has stopped; it loads what the log holds."""
+        old = self.shards[partition]
+        self.shards[partition] = shard = self._started(old.log, failures)
+        shard.take_over(old)
+
+    async def wait(self, timeout: float | None = None) -> None:
+        """Returns once nothing is being loaded, or after so many seconds."""
+        if self._loading:
+            await asyncio.wait(self._loading, timeout=timeout)
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading)
+
+    async def stop(self) -> None:
+        """Ends every coordinator."""
+        for task in self._loading:
+            task.cancel()
+        await self.wait()
+        self.unload()
+
+    def unload(self) -> None:
+        """Ends every coordinator, as when the topic is gone."""
+        for reload in self._reloads:
+            reload.cancel()
+        self._reloads.clear()
+        shards, self.shards = self.shards, []
+        for shard in shards:
+            shard.unload()
+
+    def _started(self, log: PartitionLog, failures: int = 0) -> S:
+        shard = self._make(log)
+        loop = asyncio.get_running_loop()
+        shard.on_failed = partial(self._failed, shard, failures, loop.time())
+        if log.log_end_offset == log.log_start_offset:
+            shard.begin()
+            return shard
+        task = loop.create_task(shard.load())
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+        return shard
+
+    def _failed(self, shard: S, failures: int, since: float) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() - since > _LONGEST_RELOAD_S:
+            failures = 0  # it worked for a while
+        delay_s = pause_s(_FIRST_RELOAD_S, failures, _LONGEST_RELOAD_S)
+        handle = loop.call_later(delay_s, lambda: self._reload(shard, failures + 1))
+        self._reloads.add(handle)
+
+    def _reload(self, shard: S, failures: int) -> None:
+        now = asyncio.get_running_loop().time()
+        self._reloads = {handle for handle in self._reloads if handle.when() > now}
+        if shard in self.shards and not shard.has_resigned:
+            self.restart(self.shards.index(shard), failures)

@@ -1,0 +1,78 @@
+"""The broker's topics as group coordinators see them, and the topics that a regular expression matches."""
+
+from __future__ import annotations
+
+from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from groupkeeper.broker.log.topics import Topics
+
+
+class TopicsWatch:
+    """Makes an image of the topics when they changed since the last one."""
+
+    def __init__(self, topics: Topics, now_ms: Callable[[], int]) -> None:
+        self._topics = topics
+        self._now_ms = now_ms
+        self._is_stale = True
+        self._image = TopicsImage()
+
+    def forget(self) -> None:
+        """Topics changed."""
+        self._is_stale = True
+
+    @property
+    def image(self) -> TopicsImage:
+        """The topics as they are now; the same object while nothing changes."""
+        if self._is_stale:
+            self._image = self._look()
+            self._is_stale = False
+        return self._image
+
+    def _look(self) -> TopicsImage:
+        before = self._image
+        topics = {}
+        for name in self._topics.names():
+            topic = self._topics.get(name)
+            if topic is not None:
+                topics[name] = TopicShape(name, topic.topic_id, len(topic.partitions))
+        # Time makes versions grow over a restart, too.
+        version = max(before.version + 1, self._now_ms())
+        has_new = not topics.keys() <= before.topics.keys()
+        return TopicsImage(version, version if has_new else before.version_with_new_topics, topics)
+
+
+def match_topics(
+    regexes: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool]
+) -> dict[str, frozenset[str]]:
+    """The topics whose whole name each regular expression matches, of those that may be described. One that
+    isn't valid matches nothing.
+    """
+    import re2
+
+    visible = [name for name in names if may_describe(name)]
+    matched = {}
+    for regex in regexes:
+        try:
+            compiled = re2.compile(regex)
+        except re2.error:
+            matched[regex] = frozenset[str]()
+            continue
+        matched[regex] = frozenset(name for name in visible if compiled.fullmatch(name))
+    return matched
+
+
+def regex_trouble(regex: str | None) -> str | None:
+    """Why a regular expression is not valid; None when it is, or there is none."""
+    if not regex:
+        return None
+    from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
+
+    try:
+        check_pattern(regex)
+    except BadPattern as error:
+        return str(error)
+    return None

@@ -1,0 +1,217 @@
+"""One transaction coordinator at work: its partition's log, and the markers it sends out."""
+
+from __future__ import annotations
+
+import asyncio
+from logging import DEBUG, WARNING, getLogger
+
+from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
+from groupkeeper.broker.coordination.transaction_marker import Marker
+from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
+from groupkeeper.coordinator.transactions.result import TransactionCall
+from groupkeeper.protocol.errors import (
+    InvalidProducerEpoch,
+    KafkaError,
+    TransactionCoordinatorFenced,
+    UnknownServerError,
+)
+from groupkeeper.protocol.transaction_log import (
+    FLEXIBLE_VERSION,
+    PLAIN_VERSION,
+    decode_transaction,
+    encode_transaction,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Protocol
+
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.coordinator.kernel.result import ProducerEpoch
+    from groupkeeper.coordinator.transactions.result import TransactionResult, TransactionSettings
+    from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
+    from groupkeeper.protocol.primitives import Message
+    from groupkeeper.protocol.record_batch import BatchHeader, Record
+    from groupkeeper.protocol.transaction_log import TransactionRecord
+
+    class Surroundings(Protocol):
+        """What a coordinator needs from the broker around it."""
+
+        def now_ms(self) -> int: ...
+
+        def new_producer_id(self) -> int: ...
+
+        def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
+            """Ends a transaction in a partition; nothing happens when that is gone. Raises `KafkaError`."""
+
+
+_log = getLogger("groupkeeper.broker")
+
+_RETRY_S = 0.1
+_LONGEST_RETRY_S = 10.0
+_QUIET_ATTEMPTS = 4
+_NO_SPARE = -1
+
+
+class TransactionShard(HostedShard["TransactionRecord"]):
+    """The coordinator of one partition of `__transaction_state`, driven as its `transaction_result` says.
+
+    Every operation is one plain call. Markers are written within the call that decides a transaction, so its answer
+    says that the outcome is visible; what can't be written then is tried again.
+
+    Attributes:
+        coordinator: the state machine.
+    """
+
+    def __init__(self, log: PartitionLog, settings: TransactionSettings, around: Surroundings) -> None:
+        super().__init__(log)
+        self.coordinator = TransactionCoordinator(settings)
+        self._around = around
+        self.take_settings(settings)
+        self._spare_producer_id = _NO_SPARE
+        self._retries: dict[str, asyncio.TimerHandle] = {}
+
+    def take_settings(self, settings: TransactionSettings) -> None:
+        """What counts from now on."""
+        self.coordinator.settings = settings
+        self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
+
+    def _replay(self, header: BatchHeader, records: Iterable[Record]) -> None:
+        for record in records:
+            self.record = record
+            decoded = decode_transaction(record.key or b"", record.value)
+            if decoded is not None:
+                self.coordinator.replay(decoded)
+
+    def _encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+        return encode_transaction(record, self._value_version)
+
+    def _apply(self, record: TransactionRecord, offset: int, transaction: ProducerEpoch | None) -> None:
+        self.coordinator.replay(record)
+
+    def _resume(self) -> None:
+        for result in self.coordinator.resume():
+            self._settle(result)
+
+    def unload(self) -> None:
+        """Stops."""
+        super().unload()
+        for retry in self._retries.values():
+            retry.cancel()
+        self._retries.clear()
+
+    # ------------------------------------------------------------------ operations
+
+    def ask(self, request: Message, version: int) -> Message:
+        """The answer to a request; errors are answers too."""
+        try:
+            self.require_active()
+            if self._spare_producer_id == _NO_SPARE:
+                self._spare_producer_id = self._around.new_producer_id()
+            call = TransactionCall(request, version, self._spare_producer_id)
+            result = self.coordinator.handle(call, self._around.now_ms())
+            if result.takes_producer_id:
+                self._spare_producer_id = _NO_SPARE
+            self._settle(result)
+        except KafkaError as error:
+            return self.coordinator.refuse(request, error)
+        assert result.response is not None
+        return result.response
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[TopicPartition],
+        client_version: int = 0,
+    ) -> None:
+        """Makes partitions part of a producer's transaction. Raises `KafkaError`."""
+        self.require_active()
+        self._settle(
+            self.coordinator.add_partitions(
+                transactional_id, producer_id, producer_epoch, partitions, self._around.now_ms(), client_version
+            )
+        )
+
+    def verify_partition(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+    ) -> None:
+        """Raises `KafkaError` unless the partition is part of the producer's transaction."""
+        self.require_active()
+        self.coordinator.verify_partition(transactional_id, producer_id, producer_epoch, partition)
+
+    def abort_timed_out(self) -> None:
+        """Aborts transactions that take too long."""
+        if self.failure is None and not self.is_loading:
+            self._settle_all(self.coordinator.abort_timed_out(self._around.now_ms()))
+
+    def expire_ids(self) -> None:
+        """Forgets transactional ids that nobody uses."""
+        if self.failure is None and not self.is_loading:
+            self._settle_all((self.coordinator.expire_ids(self._around.now_ms()),))
+
+    # ------------------------------------------------------------------ making it happen
+
+    def _settle_all(self, results: Iterable[TransactionResult]) -> None:
+        for result in results:
+            try:
+                self._settle(result)
+            except KafkaError as error:
+                if self.failure is not None:
+                    return
+                _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
+
+    def _settle(self, result: TransactionResult) -> None:
+        """Raises `KafkaError` as `write` does."""
+        if result.records:
+            self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)
+        with self.fail_stop:
+            for change in result.soft:
+                self.coordinator.apply(change)
+            if result.ending is not None:
+                self._finish(result.ending, set(result.ending.partitions))
+        if self.failure is not None:
+            raise UnknownServerError
+
+    def _finish(self, ending: Transaction, untold: set[TopicPartition], attempts: int = 1) -> None:
+        """Writes the missing markers, then the record that the transaction is over; what fails is done again later."""
+        self._retries.pop(ending.transactional_id, None)
+        marker = Marker(
+            ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
+        )
+        with self.fail_stop:
+            try:
+                for partition in sorted(untold):
+                    self._write_marker(partition, marker)
+                    untold.remove(partition)
+                self._settle(self.coordinator.complete(ending.transactional_id, self._around.now_ms()))
+            except KafkaError as error:
+                if self.failure is None:
+                    self._finish_later(ending, untold, attempts, error)
+                return
+            if attempts > _QUIET_ATTEMPTS:
+                _log.warning("%r: the transaction of %s is complete now", self.log, ending.transactional_id)
+
+    def _finish_later(self, ending: Transaction, untold: set[TopicPartition], attempts: int, error: KafkaError) -> None:
+        # The first attempts fail whenever a broker starts: groups are loaded after that.
+        level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING
+        missing = ", ".join(f"{topic}-{index}" for topic, index in sorted(untold)) or "its own record"
+        _log.log(
+            level,
+            "%r: the transaction of %s is not complete, its end is not yet written to %s: %s",
+            self.log,
+            ending.transactional_id,
+            missing,
+            error.__cause__ or error,
+        )
+        delay_s = pause_s(_RETRY_S, attempts - 1, _LONGEST_RETRY_S)
+        loop = asyncio.get_running_loop()
+        self._retries[ending.transactional_id] = loop.call_later(delay_s, self._finish, ending, untold, attempts + 1)
+
+    def _write_marker(self, partition: TopicPartition, marker: Marker) -> None:
+        try:
+            self._around.write_marker(partition, marker)
+        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+            _log.warning("a marker for %s-%d came too late: %s", *partition, error)

@@ -1,0 +1,58 @@
+"""Which transactions still have records in a log that is read from its beginning: what compaction must know."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupkeeper.broker.log.producers import Aborted
+    from groupkeeper.protocol.record_batch import BatchHeader
+
+
+class TransactionSurvey:
+    """Follows batches and markers in the order of the log (Kafka 4.3.1 CleanedTransactionMetadata).
+
+    Attributes:
+        observed: aborted transactions of which a batch was met; readers must still be told of them.
+        gone: those of which none was met.
+    """
+
+    def __init__(self, aborted: Sequence[Aborted]) -> None:
+        self.observed: list[Aborted] = []
+        self.gone: list[Aborted] = []
+        self._waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._aborting: dict[int, Aborted] = {}
+        self._met: set[int] = set()
+        self._committing: set[int] = set()
+
+    def note_batch(self, header: BatchHeader) -> bool:
+        """Takes note of a batch of records; whether it belongs to an aborted transaction."""
+        self._advance(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._aborting:
+            self._met.add(header.producer_id)
+            return True
+        self._committing.add(header.producer_id)
+        return False
+
+    def note_marker(self, header: BatchHeader, *, is_commit: bool) -> bool:
+        """Takes note of the end of a transaction; whether a batch of it was met, so that the marker must stay."""
+        self._advance(header.last_offset)
+        producer_id = header.producer_id
+        if is_commit and producer_id not in self._aborting:
+            is_met = producer_id in self._committing
+            self._committing.discard(producer_id)
+            return is_met
+        one = self._aborting.pop(producer_id, None)
+        is_met = producer_id in self._met
+        self._met.discard(producer_id)
+        if one is not None:
+            (self.observed if is_met else self.gone).append(one)
+        return is_met
+
+    def _advance(self, offset: int) -> None:
+        while self._waiting and self._waiting[-1].first_offset <= offset:
+            one = self._waiting.pop()
+            self._aborting[one.producer_id] = one

@@ -1,0 +1,315 @@
+"""The log cleaner at work: old segments go, compacted topics are compacted, in small turns beside everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from logging import getLogger
+from time import perf_counter, thread_time
+from typing import TypeVar
+
+from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
+from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
+from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count
+from groupkeeper.broker.log.compaction import Compaction
+from groupkeeper.broker.log.offset_checkpoint import read_checkpoint, write_checkpoint
+from groupkeeper.broker.log.producer_snapshot import encode_aborted
+from groupkeeper.broker.log.segment import file_name
+from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
+from groupkeeper.broker.log.topics import INTERNAL_TOPICS
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.record_batch import CorruptRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.log.cleanable import Dirty
+    from groupkeeper.broker.log.compaction import Cleaned
+    from groupkeeper.broker.log.open_files import OpenFiles
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.log.segment import Segment
+    from groupkeeper.broker.log.topics import Topic
+
+_log = getLogger("groupkeeper.broker")
+
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
+_TURN_S = 0.001
+_PAUSE_S = 0.001
+_PAUSES_WHEN_BUSY = 8
+_LEAST_PAUSE_MS = 10
+_LOGS_PER_TURN = 500
+_BYTES_PER_KEY = 220
+"""A key of 40 bytes with its offset, in a dictionary, and the offset in a set."""
+
+T = TypeVar("T")
+
+
+class LogCleaner:
+    """Applies the cleanup policies of all topics while the broker runs."""
+
+    def __init__(self, broker: Broker, files: OpenFiles) -> None:
+        self._broker = broker
+        self._files = files
+        self._path = os.path.join(broker.storage_path, CLEANED_OFFSETS)
+        self._cleaned = self._read_cleaned()
+        self._given_up: set[PartitionLog] = set()
+        self._waiting_files: list[tuple[int, str]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._is_compacting = asyncio.Lock()
+
+    def start(self) -> None:
+        """Works in the background from now on."""
+        self._broker.topics.on_deleted(self._forget)
+        self._task = asyncio.get_running_loop().create_task(self._work())
+        self._task.add_done_callback(_report_end)
+
+    async def stop(self) -> None:
+        """Ends; a compaction that is under way is dropped, it has changed nothing."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _work(self) -> None:
+        config = self._broker.config
+        retention_ms = self._broker.now_ms() + config.log_initial_task_delay_ms
+        expiration_ms = self._broker.now_ms()
+        while True:
+            often_ms = (
+                config.log_cleaner_backoff_ms,
+                config.log_retention_check_interval_ms,
+                config.producer_id_expiration_check_interval_ms,
+            )
+            pause_ms = max(min(often_ms), _LEAST_PAUSE_MS)
+            await asyncio.sleep(pause_ms / 1000)
+            now_ms = self._broker.now_ms()
+            if now_ms >= retention_ms:
+                retention_ms = now_ms + config.log_retention_check_interval_ms
+                await self.delete_old(now_ms)
+            if now_ms >= expiration_ms:
+                expiration_ms = now_ms + config.producer_id_expiration_check_interval_ms
+                async for log in self._logs():
+                    log.producers.expire(now_ms)
+            if config.log_cleaner_enable:
+                await self.compact(now_ms)
+            await self._remove_retired(now_ms)
+
+    # ------------------------------------------------------------------ retention
+
+    async def delete_old(self, now_ms: int) -> int:
+        """Lets segments go by `retention.ms` and `retention.bytes`; returns how many went."""
+        total = 0
+        async for log in self._logs():
+            if "delete" not in log.config.cleanup_policy or self._is_busy(log):
+                continue
+            try:
+                total += _delete_old(log, now_ms)
+            except OSError as error:
+                _log.warning("%r: cannot remove old segments: %s", log, error)
+        if total:
+            try:
+                self._broker.topics.write_start_offsets()
+            except OSError as error:  # the segments that are left say the same
+                _log.warning("cannot write the log start offsets: %s", error)
+        return total
+
+    async def _remove_retired(self, now_ms: int) -> None:
+        async for log in self._logs():
+            retired = log.take_retired()
+            due_ms = now_ms + log.config.file_delete_delay_ms
+            self._waiting_files += [(due_ms, path) for path in retired]
+        due = [path for due_ms, path in self._waiting_files if due_ms <= now_ms]
+        self._waiting_files = [one for one in self._waiting_files if one[0] > now_ms]
+        if due:
+            await asyncio.to_thread(_unlink_all, due)
+
+    # ------------------------------------------------------------------ compaction
+
+    async def compact(self, now_ms: int) -> int:
+        """Compacts every log that is worth it; returns how many passes were made."""
+        passes = 0
+        async with self._is_compacting:
+            async for log in self._logs():
+                if log.config.is_compacted and log not in self._given_up and not self._is_busy(log):
+                    passes += await self._compact_if_worth(log, now_ms)
+        return passes
+
+    async def _compact_if_worth(self, log: PartitionLog, now_ms: int) -> bool:
+        cleaned = self._cleaned.get((log.topic, log.index), 0)
+        least_bytes = self._broker.config.groupkeeper_internal_topics_roll_bytes
+        try:
+            if log.topic in INTERNAL_TOPICS and active_is_heavy(log, cleaned, least_bytes):
+                log.roll()
+            dirty = dirty_part(log, cleaned, now_ms)
+            if dirty is None or not (dirty.is_due or dirty.ratio > log.config.min_cleanable_dirty_ratio):
+                return False
+            end_offset = await self._compact_log(log, dirty, now_ms)
+        except OSError as error:
+            if log.failure is None:  # else the topic was deleted meanwhile
+                _log.warning("%r: cannot be compacted now: %s", log, error)
+            return False
+        except (CorruptRecord, KafkaError) as error:
+            _log.error("%r: cannot be compacted, it is left alone until the next start: %s", log, error)
+            self._given_up.add(log)
+            return False
+        if end_offset is None or self._broker.topics.partition(log.topic, log.index) is not log:
+            return False
+        self._cleaned[log.topic, log.index] = end_offset
+        self._write_cleaned()
+        return True
+
+    async def _compact_log(self, log: PartitionLog, dirty: Dirty, now_ms: int) -> int | None:
+        """One pass; returns where it ended, None when the log changed under it. Raises CorruptRecord, OSError."""
+        started, before = perf_counter(), sum(segment.size for segment in dirty.segments)
+        compaction = Compaction(
+            log,
+            dirty.segments,
+            dirty_offset=dirty.dirty_offset,
+            end_offset=dirty.end_offset,
+            now_ms=now_ms,
+            max_keys=max(self._broker.config.log_cleaner_dedupe_buffer_size // _BYTES_PER_KEY, 1),
+            files=self._files,
+        )
+        await _in_turns(compaction.survey_keys())
+        after = 0
+        for group in list(compaction.groups()):
+            seen = len(compaction.survey.observed), len(compaction.survey.gone)
+            try:
+                cleaned = await _in_turns(compaction.write(group))
+                assert cleaned is not None
+                observed = compaction.survey.observed[seen[0] :]
+                if observed:
+                    path = file_name(group[0].base_offset, ".txnindex" + CLEANED)
+                    _write(os.path.join(log.directory, path), encode_aborted(observed))
+                await asyncio.to_thread(_sync, cleaned.new.path)
+                if not self._put_in_place(log, cleaned):
+                    return None
+            finally:
+                _discard(log, group[0].base_offset)
+            gone = set(compaction.survey.gone[seen[1] :])
+            if gone:
+                log.producers.aborted[:] = [one for one in log.producers.aborted if one not in gone]
+            after += cleaned.new.size
+        _log.info("%r: compacted %d bytes to %d in %.1f s", log, before, after, perf_counter() - started)
+        return compaction.end_offset
+
+    def _put_in_place(self, log: PartitionLog, cleaned: Cleaned) -> bool:
+        """Swaps the segments unless the log has changed under the pass, by DeleteRecords for example."""
+        if log.failure is not None or self._is_busy(log) or not _has(log.segments, cleaned.old):
+            return False
+        log.replace(cleaned.old, cleaned.new)
+        return True
+
+    # ------------------------------------------------------------------ around
+
+    def _is_busy(self, log: PartitionLog) -> bool:
+        """Whether a coordinator is reading the log piece by piece, or it can't be used."""
+        if log.failure is not None:
+            return True
+        if log.topic == OFFSETS_TOPIC:
+            return any(shard.is_loading for shard in self._broker.groups.shards[log.index : log.index + 1])
+        if log.topic == TRANSACTIONS_TOPIC:
+            return any(shard.is_loading for shard in self._broker.transactions.shards[log.index : log.index + 1])
+        return False
+
+    async def _logs(self) -> AsyncIterator[PartitionLog]:
+        """Every log that has segments, with turns for others in between."""
+        count = 0
+        for name in tuple(self._broker.topics.names()):
+            topic = self._broker.topics.get(name)
+            for log in tuple(topic.partitions) if topic is not None else ():
+                count += 1
+                if count % _LOGS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+                if log.segments:
+                    yield log
+
+    def _forget(self, topic: Topic) -> None:
+        """A topic was deleted; one of the same name begins anew."""
+        gone = [key for key in self._cleaned if key[0] == topic.name]
+        for key in gone:
+            del self._cleaned[key]
+        if gone:
+            self._write_cleaned()
+
+    def _read_cleaned(self) -> dict[tuple[str, int], int]:
+        try:
+            return read_checkpoint(self._path)
+        except ValueError:
+            _log.warning("%s is damaged: everything counts as not compacted", self._path)
+            return {}
+
+    def _write_cleaned(self) -> None:
+        try:
+            write_checkpoint(self._path, self._cleaned)
+        except OSError as error:
+            _log.warning("cannot write %s: %s", self._path, error.strerror)
+
+
+def _report_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("cleaning of logs has ended, it begins again with the next start", exc_info=error)
+
+
+async def _in_turns(steps: Iterator[T]) -> T | None:
+    """Takes all steps, in short turns with pauses; returns what the last one gave."""
+    last = None
+    turn_end = perf_counter() + _TURN_S
+    for step in steps:
+        last = step
+        if perf_counter() >= turn_end:
+            await _pause()
+            turn_end = perf_counter() + _TURN_S
+    return last
+
+
+async def _pause() -> None:
+    """Lets others work: half of a core is left to them at least, eight ninths while they use it."""
+    for _ in range(_PAUSES_WHEN_BUSY):
+        began = thread_time()
+        await asyncio.sleep(_PAUSE_S)
+        if thread_time() - began < _PAUSE_S / 2:
+            return
+
+
+def _delete_old(log: PartitionLog, now_ms: int) -> int:
+    count = expired_count(log, now_ms)
+    if count == 0:
+        return 0
+    if count == len(log.segments):
+        log.roll()
+    log.advance_start(log.segments[count].base_offset)
+    return count
+
+
+def _has(segments: Sequence[Segment], wanted: Sequence[Segment]) -> bool:
+    present = set(map(id, segments))
+    return all(id(one) in present for one in wanted)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _discard(log: PartitionLog, base_offset: int) -> None:
+    """Removes what a dropped pass has written; after a swap nothing of it is there."""
+    for suffix in (LOG, *INDEXES):
+        with suppress(OSError):
+            os.unlink(os.path.join(log.directory, file_name(base_offset, suffix + CLEANED)))
+
+
+def _unlink_all(paths: Sequence[str]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            os.unlink(path)

@@ -1,0 +1,277 @@
+"""Compaction of a partition's log: of each key the last record stays (Apache Kafka's log cleaner, 4.3.1).
+
+A pass reads the part that was never compacted and remembers the last offset of each key; then it writes the segments
+anew, several small ones into one, and puts each in its place. Offsets stay; so does the range of offsets of a batch
+that loses records. Tombstones and transaction markers get a time to go when a pass finds them no longer needed, and
+go with the first pass after it. Records of aborted transactions go at once, their marker after the last of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from groupkeeper.broker.coordination.transaction_survey import TransactionSurvey
+from groupkeeper.broker.log.segment import Segment, file_name
+from groupkeeper.broker.log.segment_files import CLEANED, LOG
+from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header, read_records
+from groupkeeper.protocol.record_batch import read_end_transaction as end_of
+from groupkeeper.protocol.retained_batch import read_entries, read_keys, retained_batch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from groupkeeper.broker.log.open_files import OpenFiles
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.protocol.record_batch import BatchHeader
+    from groupkeeper.protocol.retained_batch import Entry
+
+_CHUNK = 1 << 20
+_BATCHES_PER_STEP = 16
+_SHORT = 16
+"""Records of a batch that are looked up one by one before it is read."""
+
+
+class Cleaned(NamedTuple):
+    """A segment that was written anew, under the suffix `.cleaned`, and those it stands for."""
+
+    old: Sequence[Segment]
+    new: Segment
+
+
+class Compaction:
+    """One pass over the sealed segments of a log.
+
+    Attributes:
+        end_offset: what lies before it is compacted after the pass.
+        survey: the transactions that were met while writing.
+    """
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        segments: Sequence[Segment],
+        *,
+        dirty_offset: int,
+        end_offset: int,
+        now_ms: int,
+        max_keys: int,
+        files: OpenFiles,
+    ) -> None:
+        """`segments` are all that may be compacted, from the first on; `dirty_offset` is where earlier passes ended."""
+        self.end_offset = end_offset
+        self._log = log
+        self._segments = segments
+        self._dirty_offset = dirty_offset
+        self._now_ms = now_ms
+        self._horizon_ms = now_ms + log.config.delete_retention_ms
+        self._max_keys = max_keys
+        self._files = files
+        self._last_offset_by_key: dict[bytes, int] = {}
+        self._last_offsets: set[int] = set()
+        self._last_marker: dict[int, int] = {}
+        self._last_batch = {
+            producer_id: producer.written[-1].base_offset
+            for producer_id, producer in log.producers.items()
+            if producer.written
+        }
+        self._producer_ids = frozenset(producer_id for producer_id, _ in log.producers.items())
+        self._aborted = tuple(log.producers.aborted)
+        self.survey = TransactionSurvey(self._aborted)
+
+    # ------------------------------------------------------------------ first: which record is the last of its key
+
+    def survey_keys(self) -> Iterator[None]:
+        """Reads what no pass has read; yields now and then, so that others get a turn. Raises CorruptRecord, OSError.
+
+        When there are more keys than fit, `end_offset` moves to where they stopped fitting.
+        """
+        survey = TransactionSurvey(self._aborted)
+        for segment in self._segments:
+            if segment.base_offset >= self.end_offset or self._ends_before(segment, self._dirty_offset):
+                continue
+            for count, (buf, pos, header) in enumerate(_batches(segment)):
+                if count % _BATCHES_PER_STEP == 0:
+                    yield
+                if header.next_offset <= self._dirty_offset:
+                    continue
+                if header.base_offset >= self.end_offset:
+                    return
+                if len(self._last_offset_by_key) >= self._max_keys:
+                    self.end_offset = header.base_offset
+                    return
+                self._note(buf, pos, header, survey)
+
+    def _is_overwritten(self, header: BatchHeader) -> bool:
+        """Whether the keys of all records of a batch come again later, as far as its offsets tell: it needn't be read.
+
+        That is so when `survey_keys` has read it, and has met all of its keys again. A survey that doesn't begin with
+        the log may take a transaction for an aborted one and leave its keys out, so those must be read.
+        """
+        if header.is_transactional or header.last_offset_delta >= _SHORT:
+            return False
+        if not (self._dirty_offset <= header.base_offset and header.last_offset < self.end_offset):
+            return False
+        return self._last_offsets.isdisjoint(range(header.base_offset, header.next_offset))
+
+    def _ends_before(self, segment: Segment, offset: int) -> bool:
+        following = self._segments.index(segment) + 1
+        return following < len(self._segments) and self._segments[following].base_offset <= offset
+
+    def _note(self, buf: bytes, pos: int, header: BatchHeader, survey: TransactionSurvey) -> None:
+        if header.is_control:
+            self._last_marker[header.producer_id] = header.base_offset
+            survey.note_marker(header, is_commit=_is_commit(buf, pos, header))
+        elif header.record_count and not survey.note_batch(header):
+            by_key, last_offsets = self._last_offset_by_key, self._last_offsets
+            for key, offset in read_keys(buf, pos, header):
+                last_offsets.discard(by_key.get(key, -1))
+                last_offsets.add(offset)
+                by_key[key] = offset
+
+    # ------------------------------------------------------------------ then: write what stays
+
+    def groups(self) -> Iterator[list[Segment]]:
+        """Segments that are written into one: neighbours that together are not larger than one may be."""
+        group: list[Segment] = []
+        size = 0
+        for segment in self._segments:
+            if segment.base_offset >= self.end_offset:
+                break
+            is_far = bool(group) and self._end_of(segment) - group[0].base_offset > 2**31 - 1
+            if group and (size + segment.size > self._log.config.roll_bytes or is_far):
+                yield group
+                group, size = [], 0
+            group.append(segment)
+            size += segment.size
+        if group:
+            yield group
+
+    def _end_of(self, segment: Segment) -> int:
+        following = self._segments.index(segment) + 1
+        return self._segments[following].base_offset if following < len(self._segments) else self.end_offset
+
+    def write(self, group: Sequence[Segment]) -> Iterator[Cleaned | None]:
+        """Writes one group; yields None now and then, and at last what was written. Raises CorruptRecord, OSError."""
+        base_offset = group[0].base_offset
+        path = os.path.join(self._log.directory, file_name(base_offset, LOG + CLEANED))
+        new = Segment(path, base_offset, self._files, self._log.config.index_interval_bytes)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            waiting: list[bytes] = []
+            for segment in group:
+                for count, (buf, pos, header) in enumerate(_batches(segment)):
+                    kept = self._kept(buf, pos, header)
+                    if kept:
+                        new.add(read_header(kept), len(kept))
+                        waiting.append(kept)
+                    if count % _BATCHES_PER_STEP == 0:
+                        _write_all(descriptor, b"".join(waiting))
+                        waiting.clear()
+                        yield None
+            _write_all(descriptor, b"".join(waiting))
+        finally:
+            os.close(descriptor)
+        for suffix, content in zip((".index", ".timeindex"), new.index.encode(), strict=True):
+            _write_file(os.path.join(self._log.directory, file_name(base_offset, suffix + CLEANED)), content)
+        yield Cleaned(group, new)
+
+    def _kept(self, buf: bytes, pos: int, header: BatchHeader) -> bytes:
+        """What stays of a batch: its own bytes, fewer, or none."""
+        if header.base_offset >= self.end_offset:
+            return buf[pos : pos + header.size_in_bytes]
+        if header.is_control:
+            return self._kept_marker(buf, pos, header)
+        if self.survey.note_batch(header):
+            return self._empty(header)
+        if not header.record_count or self._is_overwritten(header):
+            return self._empty(header)
+        body, entries = read_entries(buf, pos, header)
+        kept = [entry for entry in entries if self._stays(entry, header)]
+        if not kept:
+            return self._empty(header)
+        sets_horizon = header.delete_horizon_ms is None and any(not entry.has_value for entry in kept)
+        if len(kept) == len(entries) and not sets_horizon:
+            return buf[pos : pos + header.size_in_bytes]
+        return retained_batch(header, body, kept, delete_horizon_ms=self._horizon_ms if sets_horizon else None)
+
+    def _stays(self, entry: Entry, header: BatchHeader) -> bool:
+        if entry.offset >= self.end_offset:
+            return True
+        if entry.key is None or entry.offset < self._last_offset_by_key.get(entry.key, -1):
+            return False
+        horizon_ms = header.delete_horizon_ms
+        return entry.has_value or horizon_ms is None or self._now_ms < horizon_ms
+
+    def _kept_marker(self, buf: bytes, pos: int, header: BatchHeader) -> bytes:
+        whole = buf[pos : pos + header.size_in_bytes]
+        is_needed = self.survey.note_marker(header, is_commit=_is_commit(buf, pos, header))
+        if not header.record_count:
+            return self._empty(header)
+        if is_needed:
+            return whole
+        if header.delete_horizon_ms is None:
+            body, entries = read_entries(buf, pos, header)
+            return retained_batch(header, body, entries, delete_horizon_ms=self._horizon_ms)
+        return whole if self._now_ms < header.delete_horizon_ms else self._empty(header)
+
+    def _empty(self, header: BatchHeader) -> bytes:
+        """An empty batch in place of one without records, where something must be remembered; else nothing.
+
+        That is the last sequence number or epoch of a producer, and the end of the log where nothing lies behind.
+        """
+        if header.producer_id in self._producer_ids:
+            if header.is_control:
+                is_last = header.base_offset >= self._last_marker.get(header.producer_id, -1)
+            else:
+                is_last = header.base_offset >= self._last_batch.get(header.producer_id, header.next_offset)
+            if is_last:
+                return retained_batch(header, b"", ())
+        return retained_batch(header, b"", ()) if header.next_offset == self._log.log_end_offset else b""
+
+
+def _batches(segment: Segment) -> Iterator[tuple[bytes, int, BatchHeader]]:
+    """Every batch of a sealed segment, as buffer, position in it and header. Raises CorruptRecord, OSError.
+
+    The file is opened apart, so that it can be read although somebody removes it meanwhile.
+    """
+    descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        position = 0
+        while position < segment.size:
+            chunk = os.pread(descriptor, min(_CHUNK, segment.size - position), position)
+            if not chunk:
+                raise OSError(None, "ends too early", segment.path)
+            first = 12 + int.from_bytes(chunk[8:12], "big") if len(chunk) >= 12 else HEADER_SIZE
+            if first > len(chunk):
+                chunk = os.pread(descriptor, first, position)
+                if len(chunk) < first:
+                    raise OSError(None, "ends too early", segment.path)
+            at = 0
+            while at + HEADER_SIZE <= len(chunk):
+                header = read_header(chunk, at)
+                if at + header.size_in_bytes > len(chunk):
+                    break
+                check_crc(chunk, at, header)
+                yield chunk, at, header
+                at += header.size_in_bytes
+            position += at
+    finally:
+        os.close(descriptor)
+
+
+def _is_commit(buf: bytes, pos: int, header: BatchHeader) -> bool:
+    marker = end_of(read_records(buf, pos)[0]) if header.record_count else None
+    return marker is None or marker.is_commit
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _write_file(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)

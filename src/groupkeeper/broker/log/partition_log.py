@@ -1,0 +1,528 @@
+"""One partition's log: record batches in Apache Kafka's on-disk layout, with offsets assigned on append.
+
+An append has reached the operating system before it is answered, so it survives the end of this process (kill −9);
+there is no fsync, so the last moments before a power failure may be lost, as with Apache Kafka's defaults on one node.
+"""
+
+from __future__ import annotations
+
+import os
+from asyncio import get_running_loop
+from bisect import bisect_right
+from contextlib import contextmanager
+from logging import getLogger
+from zlib import crc32
+
+from groupkeeper.broker.log.producers import Producers
+from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal
+from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, find_batch_behind, scan
+from groupkeeper.broker.log.segment_files import repair, retire, swap_steps
+from groupkeeper.broker.log.storage_directory import replace_file
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
+from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
+from groupkeeper.protocol.uuids import uuid_of, uuid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from groupkeeper.broker.log.open_files import OpenFiles
+    from groupkeeper.broker.settings.topic import TopicConfig
+    from groupkeeper.protocol.record_batch import BatchHeader, EndTransaction
+
+_log = getLogger("groupkeeper.broker")
+
+PARTITION_METADATA = "partition.metadata"
+_PATCHED = 16
+_MAX_RELATIVE_OFFSET = 2**31 - 1
+LEADER_EPOCH = 0
+"""There is one node, which leads every partition from the beginning."""
+
+
+class Waiter:
+    """Somebody who waits until a number of bytes has been appended to any of several partitions."""
+
+    __slots__ = ("_missing_bytes", "woken")
+
+    def __init__(self, missing_bytes: int) -> None:
+        self._missing_bytes = missing_bytes
+        self.woken: Future[None] = get_running_loop().create_future()
+
+    def appended(self, size: int) -> None:
+        self._missing_bytes -= size
+        if self._missing_bytes <= 0:
+            self.wake()
+
+    def wake(self) -> None:
+        if not self.woken.done():
+            self.woken.set_result(None)
+
+
+class PartitionLog:
+    """The log of one partition.
+
+    The directory is made by the first append. Reading and appending are plain calls: the file lies in the page cache.
+
+    Attributes:
+        topic, index: the partition's name.
+        log_start_offset: first offset that may be read.
+        log_end_offset: offset the next record will get.
+        failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
+    """
+
+    __slots__ = (
+        "_directory",
+        "_files",
+        "_is_failing",
+        "_retired",
+        "_segments",
+        "_waiters",
+        "config",
+        "failure",
+        "index",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        config: TopicConfig,
+        files: OpenFiles,
+        producer_expiration_ms: int,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.config = config
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.failure: str | None = None
+        self._is_failing = False
+        self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
+        self._directory = directory
+        self._files = files
+        self._segments: list[Segment] = []
+        self._retired: list[str] = []
+        self._waiters: set[Waiter] = set()
+
+    def __repr__(self) -> str:
+        return f"<PartitionLog {self.topic}-{self.index} {self.log_start_offset}..{self.log_end_offset}>"
+
+    @property
+    def high_watermark(self) -> int:
+        """Offset behind the last record that may be read: with one replica, the end of the log."""
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Offset up to which every transaction is decided: without open ones, the high watermark."""
+        first_open = self.producers.first_open_offset
+        return self.log_end_offset if first_open is None else max(first_open, self.log_start_offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first; records are appended to the last one."""
+        return self._segments
+
+    @property
+    def directory(self) -> str:
+        """Where the segments lie."""
+        return self._directory
+
+    # ------------------------------------------------------------------ writing
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        """Appends one record batch (magic 2) and returns the offset of its first record.
+
+        Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent
+        producer repeats isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
+        """
+        self._require_health()
+        marker = None
+        header = read_header(batch)
+        if header.size_in_bytes != len(batch):
+            raise CorruptMessage(
+                f"{len(batch)} bytes where the batch of {self.topic}-{self.index} has {header.size_in_bytes}"
+            )
+        if header.producer_id >= 0:
+            duplicate = self.producers.duplicate_of(header)
+            if duplicate is not None:
+                return duplicate
+            marker = _marker_in(batch, header)
+            if marker is None:
+                self.producers.check(header)
+            else:
+                self.producers.check_marker(header, marker.coordinator_epoch)
+        if header.base_offset != self.log_end_offset or header.partition_leader_epoch != LEADER_EPOCH:
+            header = header._replace(base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH)
+        if self.config.message_timestamp_type == "LogAppendTime":
+            batch = stamped(
+                batch, base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms
+            )
+            header = read_header(batch)
+        self._write(header, batch)
+        self.log_end_offset = header.next_offset
+        if header.producer_id >= 0:
+            self._remember(header, marker, now_ms)
+        for waiter in tuple(self._waiters):
+            # A marker is small, but may let readers of committed records see much.
+            waiter.appended(len(batch)) if marker is None else waiter.wake()
+        return header.base_offset
+
+    def _remember(self, header: BatchHeader, marker: EndTransaction | None, seen_ms: int) -> None:
+        if not header.is_control:
+            self.producers.remember(header, seen_ms)
+        elif marker is not None:
+            self.producers.end_transaction(
+                header, seen_ms, is_commit=marker.is_commit, coordinator_epoch=marker.coordinator_epoch
+            )
+
+    def _write(self, header: BatchHeader, batch: bytes) -> None:
+        start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
+        try:
+            segment = self._segment_for(header, len(batch))
+            if batch.startswith(start):  # whoever made the batch knew its place
+                segment.append(header, batch)
+            else:
+                segment.append(header, start, memoryview(batch)[_PATCHED:])
+        except OSError as error:
+            what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
+            if isinstance(error, TornTail):
+                self.failure = what  # the next start cuts off what was written
+            if not self._is_failing:  # producers try again and again: once is enough
+                self._is_failing = True
+                _log.error("%s", what)
+            raise KafkaStorageError(what) from error
+        if self._is_failing:
+            self._is_failing = False
+            _log.warning("%s-%d can be written again", self.topic, self.index)
+
+    def _segment_for(self, header: BatchHeader, length: int) -> Segment:
+        if not self._segments:
+            self._make_directory()
+            self._segments.append(self._new_segment(self.log_end_offset))
+        elif self._is_full(self._segments[-1], header, length):
+            self.roll()
+        return self._segments[-1]
+
+    def _is_full(self, active: Segment, header: BatchHeader, length: int) -> bool:
+        config = self.config
+        if active.size == 0:
+            return False
+        if active.size + length > config.roll_bytes or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET:
+            return True
+        longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+        if config.segment_jitter_ms:
+            # The same for a segment each time, and another one for each segment, as when Kafka draws it.
+            seed = crc32(f"{self.topic_id.hex()}-{self.index}-{active.base_offset}".encode())
+            longest_ms -= seed % min(config.segment_jitter_ms, config.segment_ms)
+        return active.first_timestamp >= 0 and header.max_timestamp - active.first_timestamp > longest_ms
+
+    def roll(self) -> None:
+        """Begins a new segment unless the last one is empty. Raises OSError; then nothing has changed."""
+        if self._segments and self._segments[-1].size > 0:
+            segment = self._new_segment(self.log_end_offset)
+            segment.create()
+            seal(self._segments[-1], self.producers, self._directory, self.log_end_offset)
+            self._segments.append(segment)
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        path = os.path.join(self._directory, file_name(base_offset))
+        return Segment(path, base_offset, self._files, self.config.index_interval_bytes)
+
+    def _make_directory(self) -> None:
+        os.makedirs(self._directory, exist_ok=True)
+        metadata = os.path.join(self._directory, PARTITION_METADATA)
+        # No more durable than the records that follow: a directory that doesn't tell its topic's id is taken as it is.
+        text = f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n"
+        replace_file(metadata, text, survives_power_failure=False)
+
+    def advance_start(self, offset: int) -> None:
+        """Makes `offset` the first that may be read, if it isn't before that; segments wholly before it are removed."""
+        self.log_start_offset = offset = max(offset, self.log_start_offset)
+        self.producers.forget_before(offset)
+        count = 0
+        while count + 1 < len(self._segments) and self._segments[count + 1].base_offset <= offset:
+            count += 1
+        self._retire(count)
+
+    def _retire(self, count: int) -> None:
+        for segment in self._segments[:count]:
+            segment.close()
+            self._retired += retire(self._directory, segment.base_offset)
+        del self._segments[:count]
+
+    def take_retired(self) -> list[str]:
+        """Paths of files that no longer count and may be removed; each is told once."""
+        retired, self._retired = self._retired, []
+        return retired
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Puts a segment whose files have the suffix `.cleaned` in the place of `old`, which follow one another.
+
+        Raises `KafkaStorageError`; then the partition isn't available before the next start has repaired it.
+        """
+        first = self._segments.index(old[0])
+        assert self._segments[first : first + len(old)] == list(old)
+        assert len(self._segments) > first + len(old), "the active segment is never replaced"
+        try:
+            for source, target in swap_steps(self._directory, new.base_offset, [one.base_offset for one in old]):
+                self._files.close(source)
+                if os.path.exists(source):
+                    os.rename(source, target)
+                    self._retired += [target] if target.endswith(".deleted") else []
+        except OSError as error:
+            self.failure = f"{new.path}: cannot be put in place: {error.strerror}"
+            raise KafkaStorageError(self.failure) from error
+        new.path = os.path.join(self._directory, file_name(new.base_offset))
+        self._segments[first : first + len(old)] = [new]
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
+        """Batches of one segment from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off.
+
+        The first batch is whole: with `at_least_one` however large it is, otherwise there is nothing when it is larger.
+        Nothing at or behind `end_offset` (default: the high watermark) is returned, and nothing of the next segment, as
+        in Apache Kafka. Raises `OffsetOutOfRange`, `KafkaStorageError`.
+        """
+        with self._readable():
+            return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
+
+    def _read(self, offset: int, max_bytes: int, *, at_least_one: bool, end_offset: int | None) -> bytes:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.topic}-{self.index}, "
+                f"but we only have log segments from offset {self.log_start_offset} up to {self.log_end_offset}."
+            )
+        segment, position = self._place_of(offset)
+        if segment is None:
+            return b""
+        end = segment.size
+        if end_offset is not None and end_offset < self.log_end_offset:
+            end = segment.position_of(end_offset)
+        if position >= end:
+            return b""
+        found = segment.read_at(position, min(max_bytes, end - position))
+        if len(found) < 12 or len(found) < _batch_length(found):
+            return segment.batch_at(position) if at_least_one else b""
+        return found
+
+    def bytes_ahead(self, offset: int, end_offset: int) -> int | None:
+        """How many bytes lie between two offsets of the log; None when these are in different segments, or the wrong
+        way round. Raises `KafkaStorageError`.
+        """
+        with self._readable():
+            if offset >= end_offset:
+                return 0 if offset == end_offset else None
+            segment, position = self._place_of(offset)
+            last, end = self._place_of(end_offset)
+        if last is None and self._segments:
+            last, end = self._segments[-1], self._segments[-1].size
+        return end - position if segment is last else None
+
+    def offset_behind(self, offset: int, size: int) -> int:
+        """An offset that no record within `size` bytes from an offset on reaches, as near as the index tells."""
+        segment, position = self._place_of(offset)
+        if segment is None:
+            return offset
+        found = segment.index.offset_behind(position + size)
+        if found is not None:
+            return found
+        later = bisect_right(self._segments, segment.base_offset, key=lambda one: one.base_offset)
+        return self._segments[later].base_offset if later < len(self._segments) else self.log_end_offset
+
+    def _place_of(self, offset: int) -> tuple[Segment | None, int]:
+        """Where the first batch begins that holds `offset` or a later one; None when there is none."""
+        for segment in self._segments[self._segment_index(offset) :]:
+            position = segment.position_of(offset)
+            if position < segment.size:
+                return segment, position
+        return None, 0
+
+    def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
+        """Every batch from an offset on, decoded, in order: what loading a coordinator needs."""
+        self._require_health()
+        for segment in self._segments[self._segment_index(offset) :]:
+            for block, at, header in segment.batches(segment.position_of(offset)):
+                yield header, read_records(block, at, header=header)
+
+    def _segment_index(self, offset: int) -> int:
+        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
+
+        As in Apache Kafka only the first segment is searched whose largest timestamp is late enough. That may be of a
+        record before the log start offset: then the answer is None, though there may be such records in later segments.
+        Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
+        """
+        with self._readable():
+            for segment in self._segments:
+                if segment.max_timestamp >= timestamp:
+                    batches = (segment.batch_at(position) for position in segment.positions_since(timestamp))
+                    found = (self._first_record_since(batch, timestamp) for batch in batches)
+                    return next((one for one in found if one is not None), None)
+            return None
+
+    def _first_record_since(self, batch: bytes, timestamp: int) -> tuple[int, int] | None:
+        header = read_header(batch)
+        if header.next_offset <= self.log_start_offset:
+            return None
+        for record in self._decoded(batch):
+            if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                return record.timestamp, record.offset
+        return None
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """Timestamp and offset of the first record with the largest timestamp, or None for an empty log.
+
+        As in Apache Kafka the record may lie before the log start offset, while its segment is still there.
+        """
+        self._require_health()
+        latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
+        if latest is None or latest.size == 0:
+            return None
+        position = latest.position_of(latest.index.max_timestamp_offset)
+        for record in self._decoded(latest.batch_at(position)):
+            if record.timestamp == latest.max_timestamp:
+                return record.timestamp, record.offset
+        return None
+
+    def _decoded(self, batch: bytes) -> list[Record]:
+        try:
+            return read_records(batch)
+        except MalformedMessage as error:
+            raise CorruptMessage(f"a batch of {self.topic}-{self.index} cannot be read: {error}") from None
+
+    # ------------------------------------------------------------------ waiting
+
+    def add_waiter(self, waiter: Waiter) -> None:
+        self._waiters.add(waiter)
+
+    def remove_waiter(self, waiter: Waiter) -> None:
+        self._waiters.discard(waiter)
+
+    async def wait_for_append(self, offset: int) -> None:
+        """Returns when the log ends behind `offset`. Raises `KafkaStorageError` when the partition goes away."""
+        while self.log_end_offset <= offset:
+            self._require_health()
+            waiter = Waiter(1)
+            self._waiters.add(waiter)
+            try:
+                await waiter.woken
+            finally:
+                self._waiters.discard(waiter)
+
+    # ------------------------------------------------------------------ life
+
+    def recover(self, file_names: Iterable[str], *, was_clean: bool = False) -> None:
+        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable.
+
+        With `was_clean` (the broker was stopped in order) only the last segment is read, if the indexes of the others
+        are there.
+        """
+        try:
+            self._recover(repair(self._directory, file_names), was_clean=was_clean)
+        except OSError as error:
+            self.failure = f"{error.filename or self._directory}: {error.strerror}"
+        if self.failure is not None:
+            _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
+        elif self._segments:
+            self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
+
+    def _recover(self, names: Sequence[str], *, was_clean: bool) -> None:
+        segments = [self._new_segment(int(name[:-4])) for name in names]
+        trusted = load_sealed(segments, self.producers, self._directory) if was_clean else 0
+        if trusted:
+            self._segments += segments[:trusted]
+        for segment in segments[trusted:]:
+            is_last = segment is segments[-1]
+            self._segments.append(segment)
+            if is_last and len(segments) > 1:
+                save_producers(self.producers, self._directory, segment.base_offset)
+            self._recover_segment(segment, is_last=is_last)
+            if self.failure is not None:
+                return
+            if not is_last:
+                seal(segment, self.producers, self._directory)
+
+    def _recover_segment(self, segment: Segment, *, is_last: bool) -> None:
+        descriptor = self._files.descriptor(segment.path)
+        size = os.fstat(descriptor).st_size
+        self.log_end_offset = max(self.log_end_offset, segment.base_offset)
+        try:
+            for header, length in scan(descriptor, size, self.log_end_offset):
+                position = segment.size
+                segment.add(header, length)
+                self.log_end_offset = header.next_offset
+                if header.producer_id >= 0:
+                    marker = _marker_in(segment.batch_at(position), header) if header.is_control else None
+                    self._remember(header, marker, header.max_timestamp)
+        except BrokenBatch as broken:
+            behind = find_batch_behind(descriptor, size, broken.position, self.log_end_offset)
+            if behind is not None or not is_last:
+                self.failure = f"{segment.path} is corrupt at position {broken.position}: {broken.why}"
+                return
+            _log.warning(
+                "%s: torn write at position %d (%s), cut off %d bytes",
+                segment.path,
+                broken.position,
+                broken.why,
+                size - broken.position,
+            )
+            os.ftruncate(descriptor, broken.position)
+
+    def close(self, failure: str | None = None) -> None:
+        """Closes the files and wakes everybody who waits; with `failure` later calls raise `KafkaStorageError`."""
+        self.failure = failure
+        for segment in self._segments:
+            segment.close()
+        for waiter in tuple(self._waiters):
+            waiter.wake()
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Raises `KafkaStorageError` when the partition can't be served, or a file of it can't be read."""
+        self._require_health()
+        try:
+            yield
+        except OSError as error:
+            raise KafkaStorageError(f"cannot read {self.topic}-{self.index}: {error.strerror}") from error
+
+    def _require_health(self) -> None:
+        if self.failure is not None:
+            raise KafkaStorageError(self.failure)
+
+
+def topic_id_of(directory: str) -> bytes | None:
+    """The id of the topic that a partition's directory belongs to; None when the directory doesn't say."""
+    try:
+        with open(os.path.join(directory, PARTITION_METADATA), encoding="utf-8") as file:
+            lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
+        return uuid_of(lines["topic_id"])
+    except (FileNotFoundError, KeyError, ValueError):
+        return None
+
+
+def _marker_in(batch: bytes, header: BatchHeader) -> EndTransaction | None:
+    """The end of a transaction that a batch holds, if it is one."""
+    return read_end_transaction(read_records(batch)[0]) if header.is_control and header.record_count else None
+
+
+def _batch_length(batch: bytes) -> int:
+    return 12 + int.from_bytes(batch[8:12], "big")

@@ -1,0 +1,316 @@
+"""One log file of a partition: whole record batches one after the other, and a sparse index of them."""
+
+from __future__ import annotations
+
+import os
+from struct import Struct
+
+from groupkeeper.broker.log.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
+from groupkeeper.protocol.record_batch import check_crc, read_header
+from groupkeeper.protocol.zigzag import read_zigzag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from groupkeeper.broker.log.open_files import OpenFiles
+    from groupkeeper.protocol.record_batch import BatchHeader
+
+HEADER_SIZE = 61
+_LENGTH_PREFIX = 12
+# base offset, batch length, leader epoch, magic, crc, attributes, last offset delta: what walking needs.
+_WALK = Struct(">qiibIhi")
+_SCAN_CHUNK = 1 << 20
+_SEARCH_LIMIT = 1 << 26
+_MAGIC = 2
+_MAGIC_AT = 16
+_COMPRESSION_BITS = 0x07
+
+
+INDEX_SUFFIXES = (".index", ".timeindex")
+
+
+def file_name(base_offset: int, suffix: str = ".log") -> str:
+    """Kafka's name of a segment file: its base offset in 20 digits."""
+    return f"{base_offset:020d}{suffix}"
+
+
+class TornTail(OSError):
+    """A batch was written in part and is still there: anything behind it would be at the wrong place."""
+
+
+class Segment:
+    """A segment file. Knows where batches lie; what they mean is the partition log's business.
+
+    Attributes:
+        base_offset: offset the file is named after; no record in it is lower.
+        size: bytes of whole batches in the file.
+        first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
+        index: where batches lie.
+    """
+
+    __slots__ = ("_files", "_index_interval", "base_offset", "first_timestamp", "index", "path", "size")
+
+    def __init__(self, path: str, base_offset: int, files: OpenFiles, index_interval: int = 4096) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.size = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self._files = files
+        self._index_interval = index_interval
+        self.index = SegmentIndex(base_offset, index_interval)
+
+    @property
+    def max_timestamp(self) -> int:
+        """Largest batch timestamp, −1 when empty."""
+        return self.index.max_timestamp
+
+    def append(self, header: BatchHeader, *parts: bytes | memoryview) -> None:
+        """Writes one batch at the end and indexes it.
+
+        Raises OSError; then the file is as it was before, except for `TornTail`: what was written could not be cut off.
+        """
+        descriptor = self._files.descriptor(self.path)
+        length = sum(map(len, parts))
+        try:
+            written = os.writev(descriptor, parts)
+            if written < length:
+                rest = memoryview(b"".join(parts))[written:]
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+        except OSError:
+            try:
+                os.ftruncate(descriptor, self.size)
+            except OSError as error:
+                raise TornTail(error.errno, error.strerror, self.path) from error
+            raise
+        self.add(header, length)
+
+    def add(self, header: BatchHeader, length: int) -> None:
+        """Indexes a batch that lies at the end of the file."""
+        if self.size == 0:
+            self.first_timestamp = header.max_timestamp
+        self.index.add(header, self.size, length)
+        self.size += length
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """The bytes at a position, from the page cache; fewer at the end of the file."""
+        length = min(length, self.size - position)
+        return os.pread(self._files.descriptor(self.path), length, position) if length > 0 else b""
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins that holds `offset` or a later one; `size` when there is none."""
+        position = self.index.position_before(offset)
+        while position < self.size:
+            block = self.read_at(position, self._index_interval + HEADER_SIZE)
+            at = 0
+            while at + HEADER_SIZE <= len(block):
+                base_offset, length, _, _, _, _, last_delta = _WALK.unpack_from(block, at)
+                if base_offset + last_delta >= offset:
+                    return position + at
+                at += _LENGTH_PREFIX + length
+            if at == 0:
+                break  # less than a header remains: somebody else has shortened the file
+            position += at
+        return self.size
+
+    def positions_since(self, timestamp: int) -> Iterator[int]:
+        """Where batches begin whose largest timestamp is at least `timestamp`, in file order."""
+        position = self.position_of(self.index.offset_before(timestamp))
+        for at, header in self.headers(position):
+            if header.max_timestamp >= timestamp:
+                yield at
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of every batch from a batch's position on."""
+        while position < self.size:
+            block = self.read_at(position, _SCAN_CHUNK)
+            at = 0
+            while at + HEADER_SIZE <= len(block):
+                header = read_header(block, at)
+                yield position + at, header
+                at += header.size_in_bytes
+            if at == 0:
+                return  # less than a header remains: no whole batch
+            position += at
+
+    def batches(self, position: int = 0) -> Iterator[tuple[bytes, int, BatchHeader]]:
+        """Every whole batch from a batch's position on: a buffer, where the batch lies in it, its header."""
+        while position < self.size:
+            block = self.read_at(position, _SCAN_CHUNK)
+            if len(block) >= _LENGTH_PREFIX:
+                first = _LENGTH_PREFIX + int.from_bytes(block[8:12], "big")
+                if first > len(block):
+                    block = self.read_at(position, first)
+            at = 0
+            while at + HEADER_SIZE <= len(block):
+                header = read_header(block, at)
+                end = at + header.size_in_bytes
+                if end > len(block):
+                    break
+                yield block, at, header
+                at = end
+            if at == 0:
+                return
+            position += at
+
+    def batch_at(self, position: int) -> bytes:
+        """The whole batch that begins at a position."""
+        prefix = self.read_at(position, _LENGTH_PREFIX)
+        return self.read_at(position, _LENGTH_PREFIX + int.from_bytes(prefix[8:12], "big"))
+
+    def close(self) -> None:
+        self._files.close(self.path)
+
+    def create(self) -> None:
+        """Makes the file, empty. Raises OSError."""
+        self._files.descriptor(self.path)
+
+    # ------------------------------------------------------------------ the index on disk
+
+    def file(self, suffix: str) -> str:
+        """The path of a file beside the segment's: `.index`, `.timeindex`, `.txnindex`."""
+        return self.path.removesuffix(".log") + suffix
+
+    def save_index(self) -> None:
+        """Writes the index files unless they are there already. Raises OSError."""
+        for suffix, content in zip(INDEX_SUFFIXES, self.index.encode(), strict=True):
+            replace_bytes(self.file(suffix), content)
+
+    def forget_index(self) -> None:
+        """Goes back to what it was before `load_index`: nothing is known of the file."""
+        self.size = 0
+        self.index = SegmentIndex(self.base_offset, self._index_interval)
+
+    def load_index(self, next_offset: int) -> None:
+        """Takes the size from the file and the index from its files, instead of reading all batches.
+
+        `next_offset` is where the next segment begins. Raises OSError, and ValueError when the files don't fit to the
+        batches at the end.
+        """
+        self.size = os.fstat(self._files.descriptor(self.path)).st_size
+        contents = []
+        for suffix in INDEX_SUFFIXES:
+            with open(self.file(suffix), "rb") as file:
+                contents.append(file.read())
+        index = SegmentIndex.decode(self.base_offset, self._index_interval, *contents)
+        last_offset, indexed = index.last_entry or (None, 0)
+        position = indexed
+        if indexed >= self.size > 0:
+            raise ValueError("the index reaches beyond the log")
+        for at, header in self.headers(indexed):
+            if at == indexed and last_offset not in (None, header.last_offset):
+                raise ValueError("the index belongs to another log")
+            position = at + header.size_in_bytes
+            if header.next_offset > next_offset or position > self.size:
+                raise ValueError("the log doesn't end with a whole batch")
+        if position != self.size or (self.size and index.max_timestamp == NO_TIMESTAMP):
+            raise ValueError("the index is incomplete")
+        self.index = index
+
+
+class BrokenBatch(Exception):
+    """What lies at `position` of a segment file is no whole, valid batch."""
+
+    def __init__(self, position: int, why: str) -> None:
+        super().__init__(why)
+        self.position = position
+        self.why = why
+
+
+def scan(descriptor: int, size: int, next_offset: int) -> Iterator[tuple[BatchHeader, int]]:
+    """Header and length of every batch of a file, checksums verified. Raises `BrokenBatch` where one isn't whole.
+
+    `next_offset` is the lowest offset the first batch may have.
+    """
+    position = 0
+    chunk = b""
+    chunk_start = 0
+    while position < size:
+        at = position - chunk_start
+        if at + HEADER_SIZE > len(chunk):
+            chunk, chunk_start, at = os.pread(descriptor, _SCAN_CHUNK, position), position, 0
+        if len(chunk) - at < HEADER_SIZE:
+            raise BrokenBatch(position, f"{size - position} bytes are no batch header")
+        header = _plausible_header(chunk, at, position, next_offset)
+        length = header.size_in_bytes
+        if position + length > size:
+            raise BrokenBatch(position, f"a batch of {length} bytes where the file has {size - position}")
+        if at + length > len(chunk):
+            chunk, chunk_start, at = os.pread(descriptor, max(_SCAN_CHUNK, length), position), position, 0
+        try:
+            check_crc(chunk, at, header)
+        except ValueError as error:
+            raise BrokenBatch(position, str(error)) from None
+        yield header, length
+        position += length
+        next_offset = header.next_offset
+
+
+def _plausible_header(chunk: bytes, at: int, position: int, next_offset: int) -> BatchHeader:
+    try:
+        header = read_header(chunk, at)
+    except ValueError as error:
+        raise BrokenBatch(position, str(error)) from None
+    if header.magic != _MAGIC:
+        raise BrokenBatch(position, f"magic {header.magic}")
+    if header.base_offset < next_offset:
+        raise BrokenBatch(position, f"base offset {header.base_offset} where at least {next_offset} is due")
+    if header.size_in_bytes < HEADER_SIZE or header.last_offset_delta < 0:
+        raise BrokenBatch(position, f"a batch of {header.size_in_bytes} bytes")
+    return header
+
+
+def find_batch_behind(descriptor: int, size: int, position: int, next_offset: int) -> int | None:
+    """Where a whole, valid batch of a later offset begins behind `position`, or None.
+
+    This tells a torn tail from corruption in the middle. What looks like a batch in a record of a torn batch is none.
+    """
+    rest = os.pread(descriptor, min(size - position, _SEARCH_LIMIT), position)
+    torn_end = _end_of_torn_records(rest, size - position, next_offset)
+    found = rest.find(b"\x02", max(torn_end + _MAGIC_AT, HEADER_SIZE))
+    while found != -1:
+        start = found - _MAGIC_AT
+        if start > 0 and len(rest) - start >= HEADER_SIZE and _is_whole(rest, start, next_offset):
+            return position + start
+        found = rest.find(b"\x02", found + 1)
+    return None
+
+
+def _end_of_torn_records(rest: bytes, size: int, next_offset: int) -> int:
+    """Where the records end of a batch at the beginning that ends past `size`, the end of the file; 0 if there is none.
+
+    Where only its length is wrong, its records end before the next batch. Of compressed records that can't be told:
+    they count as torn, as every broken tail does in Apache Kafka.
+    """
+    at = 0
+    try:
+        header = read_header(rest)
+        if header.magic != _MAGIC or header.base_offset < next_offset or header.size_in_bytes <= size:
+            return 0
+        if header.attributes & _COMPRESSION_BITS:
+            return len(rest)
+        at = HEADER_SIZE
+        for offset_delta in range(header.record_count):
+            length, begin = read_zigzag(rest, at)
+            _, after_timestamp = read_zigzag(rest, begin + 1)
+            if length < 0 or read_zigzag(rest, after_timestamp)[0] != offset_delta:
+                return at
+            at = begin + length
+    except IndexError:  # the file ends within this record
+        return len(rest)
+    except ValueError:  # no header, or no record
+        return at
+    return at
+
+
+def _is_whole(rest: bytes, start: int, next_offset: int) -> bool:
+    length = int.from_bytes(rest[start + 8 : start + 12], "big", signed=True) + _LENGTH_PREFIX
+    if length < HEADER_SIZE or start + length > len(rest):
+        return False
+    try:
+        header = read_header(rest, start)
+        check_crc(rest, start, header)
+    except ValueError:
+        return False
+    return header.base_offset > next_offset

@@ -1,0 +1,121 @@
+"""The files of segments in a partition's directory: how they go, how one replaces others, what a kill leaves behind.
+
+The suffixes are Apache Kafka's. A segment on its way out is renamed to `.deleted` and removed later. Compaction writes
+a segment with the suffix `.cleaned`; once its log is renamed to `.swap` it counts, and what it replaces doesn't.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from logging import getLogger
+
+from groupkeeper.broker.log.segment import BrokenBatch, file_name, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_log = getLogger("groupkeeper.broker")
+
+LOG = ".log"
+INDEXES = (".index", ".timeindex", ".txnindex")
+CLEANED = ".cleaned"
+SWAP = ".swap"
+DELETED = ".deleted"
+SNAPSHOT = ".snapshot"
+_OURS = (LOG, *INDEXES, SNAPSHOT)
+
+
+def retire(directory: str, base_offset: int) -> list[str]:
+    """Renames the files of a segment so that they no longer count, and returns their paths. Raises OSError."""
+    retired = []
+    for suffix in (LOG, *INDEXES):
+        path = os.path.join(directory, file_name(base_offset, suffix))
+        with suppress(FileNotFoundError):
+            os.rename(path, path + DELETED)
+            retired.append(path + DELETED)
+    return retired
+
+
+def swap_steps(directory: str, base_offset: int, replaced: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """The renames, in order, by which the `.cleaned` segment takes the place of others; absent sources are skipped.
+
+    From the rename of its log to `.swap` on, `repair` completes the swap; before, it undoes it.
+    """
+
+    def path(base: int, suffix: str) -> str:
+        return os.path.join(directory, file_name(base, suffix))
+
+    for suffix in (*INDEXES, LOG):
+        yield path(base_offset, suffix + CLEANED), path(base_offset, suffix + SWAP)
+    for base in replaced:
+        for suffix in (LOG, *INDEXES):
+            yield path(base, suffix), path(base, suffix + DELETED)
+    for suffix in (*INDEXES, LOG):
+        yield path(base_offset, suffix + SWAP), path(base_offset, suffix)
+
+
+def repair(directory: str, names: Iterable[str]) -> list[str]:
+    """Completes or undoes what a kill interrupted; returns the names of the log files, sorted. Raises OSError."""
+    present = set(names)
+    for name in sorted(present):
+        if _is_ours(name, (CLEANED, DELETED, ".tmp")):
+            _remove(directory, name, present)
+    for name in sorted(present):
+        if _is_ours(name, (SWAP,)) and name.endswith(LOG + SWAP):
+            _complete_swap(directory, name, present)
+    for name in sorted(present):
+        if _is_ours(name, (SWAP,)) or (_base_of(name, INDEXES) is not None and _log_of(name) not in present):
+            _remove(directory, name, present)
+    return sorted(name for name in present if _base_of(name, (LOG,)) is not None)
+
+
+def _complete_swap(directory: str, name: str, present: set[str]) -> None:
+    base_offset = int(name.split(".")[0])
+    last_offset = max(_last_offset(os.path.join(directory, name), base_offset), base_offset)
+    _log.info("%s: completing the compaction that was interrupted", os.path.join(directory, name))
+    for other in sorted(present):
+        base = _base_of(other, (LOG, *INDEXES))
+        if base is not None and base_offset <= base <= last_offset:
+            _remove(directory, other, present)
+    os.rename(os.path.join(directory, name), os.path.join(directory, name.removesuffix(SWAP)))
+    present.discard(name)
+    present.add(name.removesuffix(SWAP))
+
+
+def _last_offset(path: str, base_offset: int) -> int:
+    """Offset of the last record of a segment file, −1 when it has none."""
+    last_offset = -1
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for header, _ in scan(descriptor, os.fstat(descriptor).st_size, base_offset):
+            last_offset = header.last_offset
+    except BrokenBatch as broken:
+        raise OSError(None, f"is corrupt at position {broken.position}: {broken.why}", path) from None
+    finally:
+        os.close(descriptor)
+    return last_offset
+
+
+def _base_of(name: str, suffixes: Iterable[str]) -> int | None:
+    """The base offset in a file's name that ends with one of the suffixes, or None."""
+    for suffix in suffixes:
+        stem = name.removesuffix(suffix)
+        if stem != name and stem.isdigit():
+            return int(stem)
+    return None
+
+
+def _is_ours(name: str, marks: Iterable[str]) -> bool:
+    """Whether a file of a segment carries one of the marks."""
+    return any(name.endswith(mark) and _base_of(name.removesuffix(mark), _OURS) is not None for mark in marks)
+
+
+def _log_of(name: str) -> str:
+    return name.split(".")[0] + LOG
+
+
+def _remove(directory: str, name: str, present: set[str]) -> None:
+    os.unlink(os.path.join(directory, name))
+    present.discard(name)

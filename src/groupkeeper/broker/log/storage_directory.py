@@ -1,0 +1,136 @@
+"""The broker's directory: one owner at a time, the cluster's identity, and small files replaced in one step."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from logging import getLogger
+
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.java_properties import parse_properties
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress
+from groupkeeper.protocol.uuids import uuid_text
+
+_log = getLogger("groupkeeper.broker")
+
+META_FILE = "meta.properties"
+PRODUCER_ID_BLOCK = 1000
+
+
+class DirectoryInUse(InvalidSetting):
+    """Another broker has locked the directory."""
+
+
+def random_uuid() -> bytes:
+    """16 random bytes as Kafka draws its ids: a version 4 uuid whose text form doesn't begin with a dash."""
+    while True:
+        drawn = bytearray(os.urandom(16))
+        drawn[6] = (drawn[6] & 0x0F) | 0x40
+        drawn[8] = (drawn[8] & 0x3F) | 0x80
+        if not uuid_text(bytes(drawn)).startswith("-"):
+            return bytes(drawn)
+
+
+def replace_file(path: str, text: str, *, survives_power_failure: bool = True) -> None:
+    """Writes a file so that it has either its old or its new content, whenever this program, or the machine, ends.
+
+    Without `survives_power_failure` the machine may lose both: for what the next start can do without. Raises OSError.
+    """
+    temporary = path + ".tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        if survives_power_failure:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(temporary, path)
+    if survives_power_failure:
+        directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+class StorageDirectory:
+    """A locked data directory.
+
+    Attributes:
+        path: where it is.
+        cluster_id: Kafka's 22-character form; drawn when the directory is first used.
+    """
+
+    def __init__(self, path: str, node_id: int) -> None:
+        """Makes the directory if it is absent and locks it. Raises `DirectoryInUse`, `InvalidSetting`, OSError."""
+        self.path = path
+        try:
+            os.makedirs(path, exist_ok=True)
+            self._lock = os.open(self.file(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise InvalidSetting(f"cannot use the data directory {path}: {error.strerror}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise DirectoryInUse(f"data directory {path} is in use by another broker") from None
+        try:
+            self.cluster_id = self._identity(node_id)
+        except BaseException:
+            self.close()
+            raise
+        self._next_producer_id = 0
+        self._producer_ids_end = 0
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def _identity(self, node_id: int) -> str:
+        meta = self.file(META_FILE)
+        try:
+            with open(meta, encoding="utf-8") as file:
+                known = parse_properties(file.read())
+        except FileNotFoundError:
+            cluster_id = uuid_text(random_uuid())
+            lines = {
+                "cluster.id": cluster_id,
+                "directory.id": uuid_text(random_uuid()),
+                "node.id": node_id,
+                "version": 1,
+            }
+            replace_file(meta, "".join(f"{name}={value}\n" for name, value in lines.items()))
+            return cluster_id
+        if known.get("node.id", str(node_id)) != str(node_id):
+            raise InvalidSetting(f"{meta} belongs to node.id {known['node.id']}, not {node_id}")
+        if "cluster.id" not in known:
+            raise InvalidSetting(f"{meta} has no cluster.id")
+        return known["cluster.id"]
+
+    def new_producer_id(self) -> int:
+        """A producer id that was never given out in this directory; blocks of them are reserved on disk.
+
+        Raises `CoordinatorLoadInProgress`, as Kafka does, while no block can be reserved: clients try again.
+        """
+        if self._next_producer_id == self._producer_ids_end:
+            path = self.file("producer-ids")
+            try:
+                first = self._first_unreserved(path)
+                replace_file(path, f"{first + PRODUCER_ID_BLOCK}\n")
+            except OSError as error:
+                _log.warning("cannot reserve producer ids in %s: %s", path, error.strerror)
+                raise CoordinatorLoadInProgress(f"cannot reserve producer ids: {error.strerror}") from error
+            self._next_producer_id, self._producer_ids_end = first, first + PRODUCER_ID_BLOCK
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    @staticmethod
+    def _first_unreserved(path: str) -> int:
+        try:
+            with open(path, encoding="utf-8") as file:
+                return int(file.read())
+        except FileNotFoundError:
+            return 0
+
+    def close(self) -> None:
+        """Gives the directory free."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1

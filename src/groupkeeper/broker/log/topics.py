@@ -1,0 +1,399 @@
+"""The topics of the broker: a registry on disk, and the partition logs.
+
+The registry is a journal of JSON lines (create, grow, configure, delete), appended before the answer and rewritten
+compactly when the broker starts. A partition's directory is made by its first append, so empty ones cost no files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from logging import getLogger
+
+from groupkeeper.broker.coordination.journal import Journal
+from groupkeeper.broker.log.offset_checkpoint import read_checkpoint, write_checkpoint
+from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
+from groupkeeper.broker.log.sealed_segments import sync
+from groupkeeper.broker.log.storage_directory import random_uuid, replace_file
+from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.protocol.errors import (
+    InvalidPartitions,
+    InvalidRequest,
+    InvalidTopicException,
+    KafkaStorageError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+    from typing import Any
+
+    from groupkeeper.broker.log.open_files import OpenFiles
+    from groupkeeper.broker.log.storage_directory import StorageDirectory
+    from groupkeeper.broker.settings.config import Config
+
+_log = getLogger("groupkeeper.broker")
+
+JOURNAL = "topics.journal"
+START_OFFSETS = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_DELETED = ".deleted"
+_PARTITION_DIRECTORY = re.compile(r"(?P<partition>.+-\d+?)(?P<aside>(?:\.\d+)?\.deleted)?")
+_LONGEST_ASIDE = 200
+_REMEMBERED_DELETIONS = 1000
+INTERNAL_TOPICS = frozenset(["__consumer_offsets", "__transaction_state", "__share_group_state"])
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class Topic:
+    """A topic and its partition logs.
+
+    Attributes:
+        topic_id: 16 bytes.
+        partitions: the logs, by partition index.
+        config: the effective settings.
+    """
+
+    __slots__ = ("config", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes, partitions: list[PartitionLog], config: TopicConfig) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.config = config
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """The settings given to this topic, as texts by name."""
+        return self.config.overrides
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    def partition(self, index: int) -> PartitionLog | None:
+        """The log of a partition, or None when there is no such partition."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+class Topics:
+    """All topics, by name and by id."""
+
+    def __init__(self, directory: StorageDirectory, config: Config, files: OpenFiles) -> None:
+        self._directory = directory
+        self._config = config
+        self._files = files
+        self._topic_by_name: dict[str, Topic] = {}
+        self._topic_by_id: dict[bytes, Topic] = {}
+        self._collisions: dict[str, str] = {}
+        self._sorted_names: list[str] | None = None
+        self._plain = TopicConfig({}, config)
+        self._deleted_ms: dict[str, int] = {}
+        self._dropped_ids: set[bytes] = set()
+        self._journal = Journal(directory.file(JOURNAL), "topic registry")
+        self._is_loaded = False
+        self._remover: ThreadPoolExecutor | None = None
+        self._on_created: list[Callable[[Topic], None]] = []
+        self._on_deleted: list[Callable[[Topic], None]] = []
+        self._on_changed: list[Callable[[Topic], None]] = []
+
+    # ------------------------------------------------------------------ looking
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of a name, or None."""
+        return self._topic_by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        """The topic of an id, or None."""
+        return self._topic_by_id.get(topic_id)
+
+    def names(self) -> Sequence[str]:
+        """The names of all topics, sorted."""
+        if self._sorted_names is None:
+            self._sorted_names = sorted(self._topic_by_name)
+        return self._sorted_names
+
+    def partition(self, name: str, index: int) -> PartitionLog | None:
+        """The log of a partition, or None."""
+        topic = self._topic_by_name.get(name)
+        return topic.partition(index) if topic is not None else None
+
+    def __len__(self) -> int:
+        return len(self._topic_by_name)
+
+    def on_created(self, callback: Callable[[Topic], None]) -> None:
+        self._on_created.append(callback)
+
+    def on_deleted(self, callback: Callable[[Topic], None]) -> None:
+        self._on_deleted.append(callback)
+
+    def on_changed(self, callback: Callable[[Topic], None]) -> None:
+        """`callback` is called when a topic got more partitions or other settings."""
+        self._on_changed.append(callback)
+
+    # ------------------------------------------------------------------ changing
+
+    def check_new(self, name: str) -> None:
+        """Raises `InvalidRequest`, `InvalidTopicException` or `TopicAlreadyExists` when a topic of that name cannot be
+        made.
+        """
+        if name == METADATA_TOPIC:
+            raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
+        require_valid_name(name)
+        if name in self._topic_by_name:
+            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+        other = self._collisions.get(name.replace(".", "_"))
+        if other is not None:
+            raise InvalidTopicException(f"Topic '{name}' collides with existing topic: {other}")
+
+    def config_of(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The effective settings with overrides. Raises `InvalidSetting`."""
+        return TopicConfig(overrides, self._config) if overrides else self._plain
+
+    def create(self, name: str, num_partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
+        """Makes a topic. Raises as `check_new`, and `InvalidPartitions`, `InvalidSetting`."""
+        self.check_new(name)
+        if num_partitions <= 0:
+            raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+        topic_id = random_uuid()
+        config = self.config_of(configs or {})
+        entry = {"create": name, "id": topic_id.hex(), "partitions": num_partitions, "configs": dict(config.overrides)}
+        self._make_room(name, range(num_partitions))
+        self._journal.write(entry)
+        topic = self._add(name, topic_id, num_partitions, config)
+        for callback in self._on_created:
+            callback(topic)
+        return topic
+
+    def delete(self, name: str) -> None:
+        """Removes a topic and its logs. Raises `UnknownTopicOrPartition`, `KafkaStorageError`."""
+        topic = self._topic_by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition
+        self._journal.write({"delete": name})
+        del self._topic_by_name[name]
+        del self._topic_by_id[topic.topic_id]
+        self._collisions.pop(name.replace(".", "_"), None)
+        self._sorted_names = None
+        for log in topic.partitions:
+            log.close("the topic was deleted")
+            directory = self._log_directory(name, log.index)
+            try:
+                self._move_aside(directory)
+            except OSError as error:
+                # The deletion stands in the registry: the next start removes it, and no topic is made in its place.
+                _log.error("%s of a deleted topic cannot be removed: %s", directory, error.strerror)
+        self._remember_deleted(name)
+        for callback in self._on_deleted:
+            callback(topic)
+
+    def _remember_deleted(self, name: str) -> None:
+        self._deleted_ms.pop(name, None)
+        self._deleted_ms[name] = time.time_ns() // 1_000_000
+        while len(self._deleted_ms) > _REMEMBERED_DELETIONS:
+            del self._deleted_ms[next(iter(self._deleted_ms))]
+
+    def was_deleted_since(self, name: str, since_ms: int) -> bool:
+        """Whether a topic of that name was deleted at or after a time (milliseconds since the epoch)."""
+        return self._deleted_ms.get(name, -1) >= since_ms
+
+    def grow(self, topic: Topic, num_partitions: int) -> None:
+        """Adds partitions up to a total. Raises `KafkaStorageError`; then nothing happened."""
+        self._make_room(topic.name, range(len(topic.partitions), num_partitions))
+        self._journal.write({"grow": topic.name, "partitions": num_partitions})
+        for index in range(len(topic.partitions), num_partitions):
+            topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
+        for callback in self._on_changed:
+            callback(topic)
+
+    def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
+        """Replaces the settings given to a topic. Raises `InvalidSetting`."""
+        config = self.config_of(overrides)
+        self._journal.write({"configure": topic.name, "configs": dict(config.overrides)})
+        self._set_config(topic, config)
+        for callback in self._on_changed:
+            callback(topic)
+
+    def take_defaults(self) -> None:
+        """The broker's settings changed, and with them those that topics have none of their own for."""
+        self._plain = TopicConfig({}, self._config)
+        for topic in self._topic_by_name.values():
+            self._set_config(topic, self.config_of(topic.configs))
+            for log in topic.partitions:
+                log.producers.expiration_ms = self._config.producer_id_expiration_ms
+
+    def _set_config(self, topic: Topic, config: TopicConfig) -> None:
+        topic.config = config
+        for log in topic.partitions:
+            log.config = config
+
+    def _add(self, name: str, topic_id: bytes, num_partitions: int, config: TopicConfig) -> Topic:
+        logs = [self._new_log(name, topic_id, index, config) for index in range(num_partitions)]
+        topic = Topic(name, topic_id, logs, config)
+        self._topic_by_name[name] = topic
+        self._topic_by_id[topic_id] = topic
+        self._collisions[name.replace(".", "_")] = name
+        self._sorted_names = None
+        return topic
+
+    def _new_log(self, name: str, topic_id: bytes, index: int, config: TopicConfig) -> PartitionLog:
+        directory = self._log_directory(name, index)
+        return PartitionLog(
+            directory, name, topic_id, index, config, self._files, self._config.producer_id_expiration_ms
+        )
+
+    def _log_directory(self, name: str, index: int) -> str:
+        return self._directory.file(f"{name}-{index}")
+
+    def _make_room(self, name: str, indexes: Iterable[int]) -> None:
+        """Moves away what deletions left where new partitions will be. Raises `KafkaStorageError`."""
+        for index in indexes:
+            directory = self._log_directory(name, index)
+            try:
+                self._move_aside(directory)
+            except OSError as error:
+                raise KafkaStorageError(
+                    f"{directory} of a deleted topic is in the way and cannot be moved: {error.strerror}"
+                ) from error
+
+    def _move_aside(self, directory: str) -> None:
+        """Frees the name of a directory at once, and removes the directory in the background. Raises OSError."""
+        if not os.path.isdir(directory):
+            return
+        name, _, index = os.path.basename(directory).rpartition("-")
+        start = self._directory.file(f"{name[:_LONGEST_ASIDE]}-{index}")  # the longest name has no room for more
+        aside, number = start + _DELETED, 0
+        while os.path.exists(aside):
+            number += 1
+            aside = f"{start}.{number}{_DELETED}"
+        os.rename(directory, aside)
+        if self._remover is None:
+            # Imported late: most brokers delete nothing.
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._remover = ThreadPoolExecutor(1, "remove-deleted-topics")
+        self._remover.submit(shutil.rmtree, aside, ignore_errors=True)
+
+    # ------------------------------------------------------------------ on disk
+
+    def load(self) -> None:
+        """Reads the registry and recovers every log.
+
+        Raises `InvalidSetting` when the registry is damaged, and when there are logs that it doesn't know: a topic of
+        that name would write over them.
+        """
+        for entry in self._journal.read():
+            self._replay(entry)
+        self._sort_out_directories()  # before the rewriting, which forgets what was deleted
+        self._journal.begin(self._entries())
+        was_clean = self._take_clean_mark()
+        start_offsets = self._read_start_offsets()
+        existing = set(os.listdir(self._directory.path))
+        for topic in self._topic_by_name.values():
+            for log in topic.partitions:
+                log.log_start_offset = start_offsets.get((topic.name, log.index), 0)
+                if f"{topic.name}-{log.index}" in existing:
+                    log.recover(os.listdir(self._log_directory(topic.name, log.index)), was_clean=was_clean)
+        self._is_loaded = True
+
+    def _sort_out_directories(self) -> None:
+        """Refuses logs that are not ours; removes what a deletion that was cut short left.
+
+        A log is ours when the registry has or had its topic: a deletion is written down before the log goes.
+        """
+        from groupkeeper.broker.settings.table import InvalidSetting
+
+        foreign, leftovers = [], []
+        for name in sorted(os.listdir(self._directory.path)):
+            path, match = self._directory.file(name), _PARTITION_DIRECTORY.fullmatch(name)
+            if match is None or not os.path.isdir(path):
+                continue
+            topic_id, is_aside = topic_id_of(path), match["aside"] is not None
+            if topic_id in self._dropped_ids or (is_aside and topic_id is not None):
+                leftovers.append(path)
+            elif not is_aside and not self._is_registered(match["partition"], topic_id):
+                foreign.append(name)
+        if foreign:
+            shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+            raise InvalidSetting(
+                f"data directory {self._directory.path} has partition logs that its {JOURNAL} does not know: {shown}. "
+                "They may belong to another broker: use another directory, or move them away"
+            )
+        for path in leftovers:
+            _log.warning("%s belongs to a topic that was deleted; removing it", path)
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _is_registered(self, directory: str, topic_id: bytes | None) -> bool:
+        """Whether a partition's directory belongs to a topic of the registry; None is an id that it doesn't say."""
+        name, _, index = directory.rpartition("-")
+        is_known = self.partition(name, int(index)) is not None
+        return is_known and topic_id in (None, self._topic_by_name[name].topic_id)
+
+    def _take_clean_mark(self) -> bool:
+        """Whether the broker was stopped in order; a start that doesn't get as far counts as a kill."""
+        try:
+            os.unlink(self._directory.file(CLEAN_SHUTDOWN))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _replay(self, entry: dict[str, Any]) -> None:
+        if "create" in entry:
+            config = self.config_of(entry["configs"])
+            self._add(entry["create"], bytes.fromhex(entry["id"]), entry["partitions"], config)
+        elif "delete" in entry:
+            topic = self._topic_by_name.pop(entry["delete"])
+            del self._topic_by_id[topic.topic_id]
+            self._dropped_ids.add(topic.topic_id)
+            self._collisions.pop(topic.name.replace(".", "_"), None)
+        elif "grow" in entry:
+            topic = self._topic_by_name[entry["grow"]]
+            for index in range(len(topic.partitions), entry["partitions"]):
+                topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
+        else:
+            self._set_config(self._topic_by_name[entry["configure"]], self.config_of(entry["configs"]))
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        for topic in self._topic_by_name.values():
+            entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
+            yield {**entry, "configs": dict(topic.configs)}
+
+    def _read_start_offsets(self) -> dict[tuple[str, int], int]:
+        return read_checkpoint(self._directory.file(START_OFFSETS))
+
+    def write_start_offsets(self) -> None:
+        """Keeps the log start offsets that differ from the first segment's."""
+        offsets = {
+            (log.topic, log.index): log.log_start_offset
+            for topic in self._topic_by_name.values()
+            for log in topic.partitions
+            if log.log_start_offset > 0
+        }
+        write_checkpoint(self._directory.file(START_OFFSETS), offsets)
+
+    def close(self) -> None:
+        """Closes every log and the registry, once what was deleted is removed."""
+        if self._remover is not None:
+            self._remover.shutdown()
+            self._remover = None
+        logs = [log for topic in self._topic_by_name.values() for log in topic.partitions]
+        if self._is_loaded:
+            self._is_loaded = False
+            self._mark_clean(logs)
+        for log in logs:
+            log.close("the broker is stopped")
+        self._journal.close()
+
+    def _mark_clean(self, logs: Sequence[PartitionLog]) -> None:
+        try:
+            for log in logs:
+                sync(log.segments)
+            replace_file(self._directory.file(CLEAN_SHUTDOWN), '{"version":0}\n')
+        except OSError as error:
+            _log.warning("the next start reads all logs: %s", error)

@@ -1,0 +1,245 @@
+"""One client connection: bytes to request frames, one request at a time, answers in order (as Apache Kafka does it)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from logging import getLogger
+from typing import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.network.server import Server
+
+_log = getLogger("groupkeeper.broker")
+
+_QUEUED_BYTES_LIMIT = 1 << 20
+_FRAME_OVERHEAD = 64
+"""What a queued frame takes besides its bytes: a peer that sends empty ones is held up as well."""
+_UNSENT_LIMIT = 64
+_UNSENT_BYTES_LIMIT = 1 << 20
+_SIZE_LENGTH = 4
+_END_GRACE_S = 1.0
+
+
+class CloseConnection(Exception):
+    """The peer sent what cannot be answered; the text is the log line."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Cuts the stream into frames and serves them one by one.
+
+    While a request is served (a parked JoinGroup, say) later ones of the same connection wait, and reading stops when
+    they are many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
+    """
+
+    def __init__(self, server: Server, listener: str) -> None:
+        self.listener = listener
+        self.client_host = "/"
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._frames: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._reading_paused = False
+        self._left = b""
+        self._parts: list[bytes] = []
+        self._missing = 0
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._waker: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self._at_end = False
+        self._muted_until = 0.0
+        self._active_at = self._loop.time()
+        self._is_serving = False
+        self._end_timer: asyncio.TimerHandle | None = None
+
+    # ------------------------------------------------------------------ what the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are none of asyncio's classes, so there is nothing to check.
+        self._transport = cast("asyncio.Transport", transport)
+        if self._server.is_closing:
+            # It was accepted just before: nobody would stop it.
+            self._transport.abort()
+            return
+        peer = transport.get_extra_info("peername")
+        self.client_host = f"/{peer[0]}" if peer else "/"
+        raw = transport.get_extra_info("socket")
+        if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._task = self._loop.create_task(self._serve())
+        self._server.connections.add(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # One buffer for all connections: it is filled and emptied without anything else running in between.
+        return self._server.receive_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._active_at = self._loop.time()
+        try:
+            self._cut(bytes(self._server.receive_buffer[:nbytes]))
+        except CloseConnection as reason:
+            self._close_because(reason)
+            return
+        if self._frames:
+            self._wake()
+
+    def eof_received(self) -> bool:
+        # What was received completely is still served (a produce with acks=0, for one); then the connection is closed.
+        # A request that waits for something (a Fetch, a JoinGroup) waits for nobody now: it is given up.
+        self._at_end = True
+        self._wake()
+        self._end_timer = self._loop.call_later(_END_GRACE_S, self._give_up)
+        return True
+
+    def _give_up(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self)
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    # ------------------------------------------------------------------ frames
+
+    def _cut(self, chunk: bytes) -> None:
+        if self._missing:
+            if len(chunk) < self._missing:
+                self._parts.append(chunk)
+                self._missing -= len(chunk)
+                return
+            self._parts.append(chunk[: self._missing])
+            self._queue(b"".join(self._parts))
+            chunk = chunk[self._missing :]
+            self._parts = []
+            self._missing = 0
+        elif self._left:
+            chunk = self._left + chunk
+            self._left = b""
+        position = 0
+        while len(chunk) - position >= _SIZE_LENGTH:
+            start = position + _SIZE_LENGTH
+            size = int.from_bytes(chunk[position:start], "big", signed=True)
+            if not 0 <= size <= self._server.max_request_bytes:
+                raise CloseConnection(
+                    f"a request of {size} bytes (socket.request.max.bytes is {self._server.max_request_bytes})"
+                )
+            if len(chunk) - start < size:
+                self._parts = [chunk[start:]]
+                self._missing = size - (len(chunk) - start)
+                return
+            position = start + size
+            self._queue(chunk[start:position])
+        self._left = chunk[position:]
+
+    def _queue(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        self._queued_bytes += len(frame) + _FRAME_OVERHEAD
+        if self._queued_bytes > _QUEUED_BYTES_LIMIT and not self._reading_paused and self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _next_frame(self) -> bytes:
+        frame = self._frames.popleft()
+        self._queued_bytes -= len(frame) + _FRAME_OVERHEAD
+        if self._reading_paused and self._queued_bytes <= _QUEUED_BYTES_LIMIT // 2 and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        return frame
+
+    # ------------------------------------------------------------------ serving
+
+    async def _serve(self) -> None:
+        transport = self._transport
+        assert transport is not None
+        try:
+            while True:
+                while self._frames:
+                    self._is_serving = True
+                    answer = await self._server.answer(self, self._next_frame())
+                    self._is_serving = False
+                    if answer is not None:
+                        self._send(answer)
+                    if self._muted_until:
+                        await self._rest()
+                    if self._writable is not None:
+                        await self._writable
+                    elif not self._out:
+                        # Much was answered at once: other connections get their turn.
+                        await asyncio.sleep(0)
+                if self._at_end:
+                    self._flush()
+                    return
+                self._waker = self._loop.create_future()
+                await self._waker
+        except CloseConnection as reason:
+            self._close_because(reason)
+        finally:
+            # However serving ends: a connection that nobody serves must not stay open.
+            transport.close()
+
+    def mute(self, seconds: float) -> None:
+        """What is asked from now on is served after so long; the request that is being served is answered at once."""
+        self._muted_until = self._loop.time() + seconds
+
+    async def _rest(self) -> None:
+        self._flush()
+        until, self._muted_until = self._muted_until, 0.0
+        await asyncio.sleep(until - self._loop.time())
+
+    def _wake(self) -> None:
+        if self._waker is not None and not self._waker.done():
+            self._waker.set_result(None)
+
+    def _send(self, answer: bytes) -> None:
+        if not self._out:
+            # Answers to pipelined requests leave together, as soon as the serving task pauses.
+            self._loop.call_soon(self._flush)
+        self._out.append(answer)
+        self._out_bytes += len(answer)
+        if len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
+            self._flush()
+
+    def _flush(self) -> None:
+        out = self._out
+        self._active_at = self._loop.time()
+        if out and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        out.clear()
+        self._out_bytes = 0
+
+    def _close_because(self, reason: CloseConnection) -> None:
+        _log.warning("closing the connection from %s: %s", self.client_host, reason)
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()  # once what was already answered has been written
+
+    def close_if_idle(self, since: float) -> None:
+        """Closes the connection if nothing came or went since that time of the loop, and nobody waits for an answer."""
+        if self._active_at <= since and not self._is_serving and self._transport is not None:
+            self._transport.close()
+
+    async def stop(self) -> None:
+        """Closes at once and waits until nothing of this connection runs any more."""
+        if self._transport is not None:
+            self._transport.abort()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

@@ -1,0 +1,369 @@
+"""Faults on purpose, for people who test their own applications: requests that are late, lost or refused, a coordinator
+that moves, a member whose session ends (docs/testing.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.unkind import Unkindness
+from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId, error_class
+from groupkeeper.protocol.framing import api_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self, TypeVar, Unpack
+
+    from groupkeeper.broker.apis import Api
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.coordination.runtime import GroupRuntime
+    from groupkeeper.broker.coordination.transactions import TransactionRuntime
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.network.connection import Connection
+    from groupkeeper.protocol.primitives import RootMessage
+
+    T = TypeVar("T")
+    ErrorName = str | int | type[KafkaError] | KafkaError
+
+_PATIENCE_S = 30.0
+
+
+class Which(TypedDict, total=False):
+    """Which requests of an API a fault hits; all that is given must hold. Without anything it hits every one.
+
+    Keys:
+        nth: only this one, counted from 1 since the fault was made.
+        every: each k-th.
+        times: at most so many.
+        probability: by chance, 0 to 1; `seed` (default 0) makes it the same each time.
+        where: those for which a function of the request is true; it sees a `groupkeeper.broker.network.call.Call`.
+    """
+
+    nth: int
+    every: int
+    times: int
+    probability: float
+    seed: int
+    where: Callable[[Call], bool]
+
+
+_COUNTED = ("nth", "every", "times")
+_KEYS = frozenset(Which.__annotations__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    delay_s: float = 0.0
+    throttle_ms: int = 0
+    error: KafkaError | None = None
+    drops: bool = False
+    disconnects: bool = False
+    executes: bool = False
+
+
+class Fault:
+    """A fault that is in force until `remove`, or until the end of its `with` block.
+
+    Attributes:
+        hits: how many requests it has hit.
+        seen: how many requests it could have hit: those of its API for which `where` holds.
+    """
+
+    def __init__(self, faults: Faults, api_key: int | None, effect: _Effect, which: Which) -> None:
+        _check(which)
+        self.hits = 0
+        self.seen = 0
+        self.effect = effect
+        self._faults = faults
+        self._api_key = api_key
+        self._which = which
+        self._chance = random.Random(which.get("seed", 0))
+        self._changed = threading.Condition()
+
+    def __repr__(self) -> str:
+        name = "any API" if self._api_key is None else api_name(self._api_key)
+        return f"<Fault of {name}: {self.hits} hits of {self.seen}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Later requests are served as ever; does nothing when it is removed already."""
+        self._faults.uninstall(self)
+
+    def wait_for_hits(self, count: int = 1, timeout_s: float = _PATIENCE_S) -> None:
+        """Blocks until so many requests were hit. Raises TimeoutError.
+
+        Not for the thread that the broker runs in: use `asyncio.to_thread` there.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.hits >= count, timeout_s):
+                raise TimeoutError(f"{self!r}: no {count} hits within {timeout_s:g} s")
+
+    def takes(self, call: Call) -> bool:
+        """Counts a request; whether the fault hits it."""
+        which = self._which
+        if self._api_key not in (None, call.api_key) or not which.get("where", _always)(call):
+            return False
+        self.seen += 1
+        hit = (
+            self.hits < which.get("times", self.hits + 1)
+            and which.get("nth", self.seen) == self.seen
+            and self.seen % which.get("every", 1) == 0
+            and ("probability" not in which or self._chance.random() < which["probability"])
+        )
+        if hit:
+            with self._changed:
+                self.hits += 1
+                self._changed.notify_all()
+        return hit
+
+
+class Move:
+    """A coordinator that is away: its partition is unloaded, and read again when it comes back.
+
+    Attributes:
+        partition: of `__consumer_offsets` or `__transaction_state`.
+    """
+
+    def __init__(self, faults: Faults, runtime: GroupRuntime | TransactionRuntime, partition: int) -> None:
+        self.partition = partition
+        self._faults = faults
+        self._runtime = runtime
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.come_back()
+
+    @property
+    def hits(self) -> int:
+        """How many requests were refused since it left."""
+        return self._runtime.refused_by_absence.get(self.partition, 0)
+
+    def come_back(self) -> None:
+        """Serves again, by what the log holds; does nothing when it is back."""
+        self._faults.in_loop(lambda: self._runtime.elect(self.partition))
+
+
+class Faults:
+    """The faults of one broker: `broker.faults`. May be used from any thread.
+
+    An API is named as Kafka names it (`"Produce"`, `"JoinGroup"`), or given by its key; None is every API. Several
+    faults may hit the same request: delays add up, and the first that ends the request wins.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._installed: tuple[Fault, ...] = ()
+        self._unkindness: Unkindness | None = None
+        self._lock = threading.Lock()
+
+    # ------------------------------------------------------------------ requests
+
+    def delay(self, api: str | int | None, delay_ms: float, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
+        """Requests wait before they are carried out; with `executes` they are carried out and the answer is late."""
+        return self._install(api, _Effect(delay_s=delay_ms / 1000, executes=executes), which)
+
+    def drop(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
+        """The request is never answered, nor any later one of its connection, which stays open: a network that loses
+        packets. With `executes` it was carried out and the answer is lost.
+        """
+        return self._install(api, _Effect(drops=True, executes=executes), which)
+
+    def disconnect(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
+        """The connection is closed instead of an answer; with `executes` after the request was carried out."""
+        return self._install(api, _Effect(disconnects=True, executes=executes), which)
+
+    def error(
+        self, api: str | int | None, error: ErrorName, *, executes: bool = False, **which: Unpack[Which]
+    ) -> Fault:
+        """The answer is an error: Kafka's name of it, its code, or the exception. Where an answer has no error of its
+        own, everything the request asks for is refused with it. With `executes` it was carried out all the same.
+        """
+        return self._install(api, _Effect(error=_error_of(error), executes=executes), which)
+
+    def throttle(self, api: str | int | None, throttle_time_ms: int, **which: Unpack[Which]) -> Fault:
+        """The answer carries `throttle_time_ms`, and the connection is muted for as long, as by a quota (KIP-219)."""
+        return self._install(api, _Effect(throttle_ms=throttle_time_ms), which)
+
+    def unkind(self, seed: int) -> Unkindness:
+        """Answers that are legal but seldom, by chance, until `clear`: short, empty and reordered ones, throttling,
+        leaders and coordinators that are elsewhere for a moment, connections that end.
+        """
+        with self._lock:
+            self._unkindness = Unkindness(seed, lambda group_id: self._move(self._broker.groups, group_id, 0))
+            self._set(self._installed)
+            return self._unkindness
+
+    def clear(self) -> None:
+        """Removes all of these. What already waits or is muted stays so."""
+        with self._lock:
+            self._unkindness = None
+            self._set(())
+
+    # ------------------------------------------------------------------ coordinators
+
+    def move_coordinator(self, group_id: str, *, away_ms: int | None = 0) -> Move:
+        """The coordinator of a group fails over: calls that wait are answered NOT_COORDINATOR, what isn't in the log is
+        lost, the groups of its partition come back by replay. While it is away FindCoordinator answers
+        COORDINATOR_NOT_AVAILABLE; that lasts `away_ms`, or with None until the `Move` comes back.
+
+        Raises `NotCoordinator` when there is no `__consumer_offsets` yet.
+        """
+        return self.in_loop(lambda: self._move(self._broker.groups, group_id, away_ms))
+
+    def move_transaction_coordinator(self, transactional_id: str, *, away_ms: int | None = 0) -> Move:
+        """The same for the coordinator of a transactional id."""
+        return self.in_loop(lambda: self._move(self._broker.transactions, transactional_id, away_ms))
+
+    def expire_session(self, group_id: str, member: str | None = None) -> list[str]:
+        """Ends the session of a member as if nothing had been heard of it for its session timeout; returns the ids of
+        those that were removed.
+
+        `member` is a member id, a group instance id or a client id; None is every member. A member whose JoinGroup or
+        SyncGroup waits for others keeps its session. Raises `GroupIdNotFound`, `UnknownMemberId`.
+        """
+        return self.in_loop(lambda: self._expire(group_id, member))
+
+    def _move(self, runtime: GroupRuntime | TransactionRuntime, key: str, away_ms: int | None) -> Move:
+        partition = runtime.partition_of(key)
+        runtime.resign(partition)
+        if away_ms == 0:
+            runtime.elect(partition)
+        elif away_ms is not None:
+            asyncio.get_running_loop().call_later(away_ms / 1000, runtime.elect, partition)
+        return Move(self, runtime, partition)
+
+    def _expire(self, group_id: str, member: str | None) -> list[str]:
+        shard = self._broker.groups.shard_of(group_id)
+        before = shard.members_of(group_id)
+        if before is None:
+            raise GroupIdNotFound(f"group {group_id} is not found, or has no members")
+        named = [one for one, names in before.items() if member is None or member == one or member in names]
+        if not named:
+            raise UnknownMemberId(f"group {group_id} has no member {member}")
+        for member_id in named:
+            shard.expire_session(group_id, member_id)
+        after = shard.members_of(group_id) or {}
+        return [member_id for member_id in named if member_id not in after]
+
+    # ------------------------------------------------------------------ at work
+
+    async def handle(self, api: Api, call: Call, connection: Connection) -> RootMessage | None:
+        """What the API answers under the faults that hit the request. Raises `KafkaError`, `CloseConnection`."""
+        if self._unkindness is None:
+            return await self._handle(api, call, connection)
+        return await self._unkindness.serve(call, connection, lambda: self._handle(api, call, connection))
+
+    async def _handle(self, api: Api, call: Call, connection: Connection) -> RootMessage | None:
+        effects = [fault.effect for fault in self._installed if fault.takes(call)]
+        for effect in effects:
+            if not effect.executes:
+                await _befall(effect, call)
+        response = await api.handle(self._broker, call)
+        for effect in effects:
+            if effect.executes:
+                await _befall(effect, call)
+        throttle_time_ms = max((effect.throttle_ms for effect in effects), default=0)
+        if throttle_time_ms:
+            connection.mute(throttle_time_ms / 1000)
+            if response is not None and "throttle_time_ms" in response.__slots__:
+                response = copy.copy(response)  # others may be answered with the same object
+                response.throttle_time_ms = throttle_time_ms  # type: ignore[attr-defined]
+        return response
+
+    def uninstall(self, fault: Fault) -> None:
+        with self._lock:
+            self._set(tuple(one for one in self._installed if one is not fault))
+
+    def in_loop(self, action: Callable[[], T]) -> T:
+        """Runs something where the broker runs. Raises RuntimeError when it isn't running."""
+        loop = self._broker.loop
+        if loop is None:
+            raise RuntimeError("the broker is not running")
+        try:
+            if asyncio.get_running_loop() is loop:
+                return action()
+        except RuntimeError:
+            pass  # no event loop in this thread
+
+        async def run() -> T:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(run(), loop).result(_PATIENCE_S)
+
+    def _install(self, api: str | int | None, effect: _Effect, which: Which) -> Fault:
+        fault = Fault(self, _key_of(api), effect, which)
+        with self._lock:
+            self._set((*self._installed, fault))
+        return fault
+
+    def _set(self, installed: tuple[Fault, ...]) -> None:
+        self._installed = installed
+        self._broker.active_faults = self if installed or self._unkindness else None
+
+
+async def _befall(effect: _Effect, call: Call) -> None:
+    if effect.delay_s:
+        await asyncio.sleep(effect.delay_s)
+    if effect.drops:
+        # Until the connection ends: answers that follow would be taken for the one that is missing.
+        await asyncio.get_running_loop().create_future()
+    if effect.disconnects:
+        raise CloseConnection(f"a fault was wanted for {api_name(call.api_key)}")
+    if effect.error is not None:
+        raise type(effect.error)(effect.error.message)
+
+
+def _always(call: Call) -> bool:
+    return True
+
+
+def _check(which: Which) -> None:
+    unknown = which.keys() - _KEYS
+    if unknown:
+        raise TypeError(f"{', '.join(sorted(unknown))}: a fault has {', '.join(sorted(_KEYS))}")
+    for key in _COUNTED:
+        if which.get(key, 1) < 1:  # type: ignore[operator]
+            raise ValueError(f"{key} counts from 1")
+    if not 0 <= which.get("probability", 0) <= 1:
+        raise ValueError("probability is between 0 and 1")
+
+
+def _key_of(api: str | int | None) -> int | None:
+    if api is None or (isinstance(api, int) and api in TABLE):
+        return api
+    for key in TABLE:
+        if api_name(key) == api:
+            return key
+    raise ValueError(f"no API {api!r} is served: {', '.join(map(api_name, TABLE))}")
+
+
+def _error_of(error: ErrorName) -> KafkaError:
+    if isinstance(error, KafkaError):
+        return error
+    if isinstance(error, type):
+        return error()
+    if isinstance(error, int) and error != 0:
+        return error_class(error)()
+    for known in BY_CODE.values():
+        if known.name == error:
+            return known()
+    raise ValueError(f"Kafka has no error {error!r}; a name is like NOT_COORDINATOR")

@@ -1,0 +1,123 @@
+"""Listener addresses: `NAME://host:port` texts of `listeners` and `advertised.listeners`."""
+
+from __future__ import annotations
+
+from logging import getLogger
+from typing import NamedTuple
+
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.table import InvalidSetting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = getLogger("groupkeeper.broker")
+
+_NAMING = ("listeners", "advertised.listeners", "controller.listener.names")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Listener(NamedTuple):
+    """One address. An empty host stands for all addresses, port 0 for any free one."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Endpoint(NamedTuple):
+    """Where clients reach a node."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def parse_listener(text: str, setting: str) -> Listener:
+    """Raises `InvalidSetting` naming the setting."""
+    name, separator, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not (name and separator and colon and port.isdigit() and int(port) < 65536):
+        raise InvalidSetting(f"Unable to parse {text} to a broker endpoint ({setting})")
+    return Listener(name.upper(), host.strip("[]"), int(port))
+
+
+def listeners_of(config: Config) -> list[Listener]:
+    """The listeners to open: those of `listeners` that don't belong to a controller. Raises `InvalidSetting`."""
+    protocols = _protocols(config)
+    controllers = {name.upper() for name in config.controller_listener_names}
+    opened: list[Listener] = []
+    for text in config.listeners:
+        listener = parse_listener(text, "listeners")
+        if listener.name in controllers:
+            continue
+        protocol = protocols.get(listener.name, listener.name)
+        if protocol not in _PROTOCOLS:
+            raise InvalidSetting(f"No security protocol defined for listener {listener.name}")
+        if protocol != "PLAINTEXT":
+            raise InvalidSetting(
+                f"listener {listener.name}: security protocol {protocol} is not supported yet, only PLAINTEXT"
+            )
+        if any(other.name == listener.name and other.host == listener.host for other in opened):
+            raise InvalidSetting(f"listeners: each listener must have a different name, {listener.name} is there twice")
+        opened.append(listener)
+    if not opened:
+        raise InvalidSetting("listeners names no listener to open")
+    return opened
+
+
+def given_port(given: Mapping[str, str], port: int) -> dict[str, str]:
+    """The settings with only the first listener that clients use, on this port. Its name and hosts stay those that are
+    given, so that clients are told the same name; without any it is PLAINTEXT on 127.0.0.1. Raises `InvalidSetting`.
+    """
+    config = Config.from_texts({name: text for name, text in given.items() if name in _NAMING})
+    controllers = {name.upper() for name in config.controller_listener_names}
+    listeners = [parse_listener(text, "listeners") for text in config.listeners] if "listeners" in given else []
+    first = next((one for one in listeners if one.name not in controllers), Listener("PLAINTEXT", "127.0.0.1", 0))
+    changed = {**given, "listeners": _text(first._replace(port=port))}
+    told = [parse_listener(text, "advertised.listeners") for text in config.advertised_listeners]
+    same = [_text(one._replace(port=port)) for one in told if one.name == first.name]
+    changed.pop("advertised.listeners", None)
+    return {**changed, "advertised.listeners": same[0]} if same else changed
+
+
+def _text(listener: Listener) -> str:
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    return f"{listener.name}://{host}:{listener.port}"
+
+
+def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
+    """What clients of each listener are told. `bound` has the listeners with their real ports, by name."""
+    advertised = {}
+    for text in config.advertised_listeners:
+        given = parse_listener(text, "advertised.listeners")
+        if given.name in bound:
+            advertised[given.name] = Endpoint(node_id, given.host, given.port or bound[given.name].port)
+    return {name: advertised.get(name) or _reachable(listener, node_id) for name, listener in bound.items()}
+
+
+def _reachable(listener: Listener, node_id: int) -> Endpoint:
+    host = listener.host
+    if host in ("", "0.0.0.0", "::"):
+        from socket import getfqdn
+
+        host = getfqdn()
+        _log.warning(
+            "listener %s is on every address and advertised.listeners has no other: clients are told to come to %s",
+            listener.name,
+            host,
+        )
+    return Endpoint(node_id, host, listener.port)
+
+
+def _protocols(config: Config) -> dict[str, str]:
+    protocols = {}
+    for pair in config.listener_security_protocol_map:
+        name, colon, protocol = pair.rpartition(":")
+        if not colon:
+            raise InvalidSetting(
+                f"Invalid value {pair} for configuration listener.security.protocol.map: expected NAME:PROTOCOL"
+            )
+        protocols[name.upper()] = protocol.upper()
+    return protocols

@@ -1,0 +1,195 @@
+"""The listening sockets, and from a request frame to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from functools import partial
+from logging import getLogger
+
+from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
+from groupkeeper.broker.network.call import Call
+from groupkeeper.broker.network.connection import CloseConnection, Connection
+from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
+from groupkeeper.protocol.errors import KafkaError, UnknownServerError
+from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, response_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.network.listeners import Listener
+    from groupkeeper.protocol.messages.request_header import RequestHeader
+    from groupkeeper.protocol.primitives import RootMessage
+
+_log = getLogger("groupkeeper.broker")
+
+_RECEIVE_BUFFER = 1 << 18
+
+
+class Server:
+    """Accepts connections and answers their requests for one broker.
+
+    Attributes:
+        connections: those that are open.
+        is_closing: whether new connections come too late.
+        receive_buffer: where every connection's bytes arrive before they are copied out.
+        max_request_bytes: larger requests close their connection.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self.connections: set[Connection] = set()
+        self.is_closing = False
+        self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
+        self.max_request_bytes = broker.config.socket_request_max_bytes
+        self._broker = broker
+        self._servers: list[asyncio.Server] = []
+        self._bound: list[tuple[str, socket.socket]] = []
+        self._idle_sweep: asyncio.TimerHandle | None = None
+
+    def bind(self, listener: Listener) -> int:
+        """Takes a listener's addresses and returns its port (the one that was taken when 0 was asked for).
+
+        Nobody can connect before `listen`. Raises OSError.
+        """
+        sockets = _bind(listener.host, listener.port)
+        self._bound += [(listener.name, one) for one in sockets]
+        port: int = sockets[0].getsockname()[1]
+        return port
+
+    async def listen(self) -> None:
+        """Accepts connections on all that is bound. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        config = self._broker.config
+        for name, one in self._bound:
+            accept = partial(Connection, self, name)
+            self._servers.append(await loop.create_server(accept, sock=one, backlog=config.socket_listen_backlog_size))
+        if config.connections_max_idle_ms >= 0:
+            self._sweep_idle(config.connections_max_idle_ms / 1000)
+
+    async def close(self) -> None:
+        """Stops listening and closes every connection."""
+        self.is_closing = True
+        if self._idle_sweep is not None:
+            self._idle_sweep.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self.connections):
+            await connection.stop()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+        for _, one in self._bound:
+            one.close()
+        self._bound.clear()
+
+    def _sweep_idle(self, max_idle_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        since = loop.time() - max_idle_s
+        for connection in tuple(self.connections):
+            connection.close_if_idle(since)
+        self._idle_sweep = loop.call_later(max(max_idle_s / 10, 0.01), self._sweep_idle, max_idle_s)
+
+    async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
+        """The answer's frame, or None when none is due. Raises `CloseConnection`."""
+        try:
+            header, position = decode_request_header(frame)
+        except (MalformedMessage, UnsupportedMessageVersion) as error:
+            raise CloseConnection(str(error)) from None
+        api = TABLE.get(header.request_api_key)
+        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
+            return self._answer_unsupported(header)
+        try:
+            # Bytes may follow, as with Kafka: librdkafka leaves three behind Metadata for all topics.
+            message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
+        except MalformedMessage as error:
+            raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
+        call = Call(
+            api.key,
+            header.request_api_version,
+            header.correlation_id,
+            header.client_id,
+            message,
+            client_host=connection.client_host,
+            listener=connection.listener,
+            received_ms=self._broker.now_ms(),
+        )
+        return await self._respond(api, call, connection)
+
+    async def _respond(self, api: Api, call: Call, connection: Connection) -> bytes | None:
+        faults = self._broker.active_faults
+        try:
+            if faults is None:
+                response = await api.handle(self._broker, call)
+            else:
+                response = await faults.handle(api, call, connection)
+            return None if response is None else encode_response(call.correlation_id, response, call.api_version)
+        except CloseConnection:
+            raise
+        except KafkaError as error:
+            refusal = _refusal(api, call, error)
+        except Exception:
+            _log.exception("%s version %d from %s failed", api_name(api.key), call.api_version, call.client_host)
+            refusal = _refusal(api, call, UnknownServerError())
+        return encode_response(call.correlation_id, refusal, call.api_version)
+
+    def _answer_unsupported(self, header: RequestHeader) -> bytes:
+        key, version = header.request_api_key, header.request_api_version
+        if key != API_VERSIONS:
+            raise CloseConnection(f"{api_name(key)} version {version} is not supported")
+        # Any client can read version 0, whatever it asked for.
+        from groupkeeper.broker.apis.api_versions import unsupported_version
+
+        return encode_response(header.correlation_id, unsupported_version(), 0)
+
+
+def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:
+    if api.refuse is not None:
+        return api.refuse(call, error)
+    response = response_class(api.key)()
+    if "error_code" not in response.__slots__:
+        raise CloseConnection(f"{api_name(api.key)} version {call.api_version} failed: {error.name}")
+    response.error_code = error.code  # type: ignore[attr-defined]
+    if "error_message" in response.__slots__ and error.message != error.text:
+        response.error_message = error.message  # type: ignore[attr-defined]
+    return response
+
+
+def _bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address of a host; all get the same port."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    opened: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            if opened and port == 0:
+                address = (address[0], opened[0].getsockname()[1], *address[2:])
+            one = _open(family, kind, protocol)
+            if one is None:
+                continue
+            opened.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                one.bind(address)
+            except OSError:
+                # A host with IPv6 in its name service but not on its interfaces: the other addresses will do.
+                if family != socket.AF_INET6 or len(found) == 1:
+                    raise
+                opened.remove(one)
+                one.close()
+                continue
+            one.setblocking(False)
+    except BaseException:
+        for one in opened:
+            one.close()
+        raise
+    return opened
+
+
+def _open(family: int, kind: int, protocol: int) -> socket.socket | None:
+    try:
+        return socket.socket(family, kind, protocol)
+    except OSError:
+        if family == socket.AF_INET6:
+            return None
+        raise

@@ -1,0 +1,106 @@
+"""Subscriptions to metrics that clients push (KIP-714): their settings are kept and told.
+
+No client is asked to push. With Apache Kafka, too, that begins with a metrics reporter that takes them; here is none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from groupkeeper.broker.coordination.journal import Journal
+from groupkeeper.broker.settings.table import InvalidSetting, SettingsTable, names, whole
+from groupkeeper.protocol.errors import InvalidRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from groupkeeper.broker.log.storage_directory import StorageDirectory
+
+JOURNAL = "client-metrics.journal"
+
+_SHORTEST_MS, _LONGEST_MS = 100, 3_600_000
+_SELECTORS = frozenset(
+    """
+    client_instance_id client_id client_software_name client_software_version client_source_address
+    client_source_port
+    """.split()
+)
+
+
+class Subscription(SettingsTable):
+    """One subscription's settings as typed attributes.
+
+    Attributes:
+        overrides: those that were given, as texts by name.
+    """
+
+    interval_ms = whole(300000, doc="How often a client pushes its metrics.")
+    match = names((), doc="Clients that are meant: selector=pattern; none is all.")
+    metrics = names((), doc="Beginnings of the metrics' names; * is all, none is no metric.")
+
+    overrides: Mapping[str, str]
+
+    def __init__(self, overrides: Mapping[str, str]) -> None:
+        """Raises `InvalidSetting` for a bad value, `InvalidRequest` for an unknown name or a bad interval."""
+        self.overrides = dict(overrides)
+        for name in overrides:
+            if self.setting(name) is None:
+                raise InvalidRequest(f"Unknown client metrics configuration: {name}")
+        self.assign(overrides)
+        if not _SHORTEST_MS <= self.interval_ms <= _LONGEST_MS:
+            raise InvalidRequest(
+                f"Invalid value {self.interval_ms} for interval.ms, interval must be between {_SHORTEST_MS} and "
+                f"{_LONGEST_MS} (1 hour)"
+            )
+        for pattern in self.match:
+            if not _is_pattern(pattern):
+                raise InvalidSetting(f"Illegal client matching pattern: {pattern}")
+
+
+def _is_pattern(text: str) -> bool:
+    selector, separator, pattern = text.partition("=")
+    try:
+        re.compile(pattern.strip())
+    except re.error:
+        return False
+    return bool(separator) and selector.strip() in _SELECTORS
+
+
+class ClientMetrics:
+    """The subscriptions by name, durable."""
+
+    def __init__(self, directory: StorageDirectory) -> None:
+        self._subscription_by_name: dict[str, Subscription] = {}
+        self._journal = Journal(directory.file(JOURNAL), "client metrics")
+
+    def of(self, name: str) -> Subscription:
+        """A subscription; one that doesn't exist has every default."""
+        return self._subscription_by_name.get(name) or Subscription({})
+
+    def names(self) -> Sequence[str]:
+        """The subscriptions that there are, sorted."""
+        return sorted(self._subscription_by_name)
+
+    def configure(self, name: str, overrides: Mapping[str, str]) -> None:
+        """Replaces a subscription's settings; without any it is gone. Raises `InvalidSetting`, `KafkaError`."""
+        subscription = Subscription(overrides)
+        self._journal.write({"name": name, "configs": dict(overrides)})
+        self._set(name, subscription)
+
+    def _set(self, name: str, subscription: Subscription) -> None:
+        self._subscription_by_name.pop(name, None)
+        if subscription.overrides:
+            self._subscription_by_name[name] = subscription
+
+    def load(self) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        for entry in self._journal.read():
+            self._set(entry["name"], Subscription(entry["configs"]))
+        self._journal.begin(
+            {"name": name, "configs": dict(one.overrides)} for name, one in self._subscription_by_name.items()
+        )
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()

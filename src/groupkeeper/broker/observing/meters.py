@@ -1,0 +1,177 @@
+"""What the broker measures while it works: rates and times over the last minute, as Kafka's metrics have them.
+
+Nothing here reads a clock: times are parameters, `perf_counter_ns` of whoever measures.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from groupkeeper.coordinator.kernel.result import Meter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WINDOW_NS = 30_000_000_000
+"""Kafka's metrics.sample.window.ms; as with its metrics.num.samples, two of them count: the last one and this one."""
+_EXACT_BITS = 10
+PERCENTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
+
+
+class Rate:
+    """Events per second over the last one or two windows, and how many there were since the start.
+
+    Attributes:
+        total: events since the start.
+    """
+
+    __slots__ = ("_before", "_now", "_started_ns", "total")
+
+    def __init__(self, started_ns: int) -> None:
+        self.total = 0
+        self._started_ns = started_ns
+        self._before = 0
+        self._now = 0
+
+    def record(self, count: int, now_ns: int) -> None:
+        if now_ns - self._started_ns >= _WINDOW_NS:
+            self._turn(now_ns)
+        self.total += count
+        self._now += count
+
+    def per_second(self, now_ns: int) -> float:
+        """As Kafka's Rate: time before the first window counts as a window without events."""
+        if now_ns - self._started_ns >= _WINDOW_NS:
+            self._turn(now_ns)
+        return (self._before + self._now) * 1e9 / (_WINDOW_NS + now_ns - self._started_ns)
+
+    def _turn(self, now_ns: int) -> None:
+        windows = (now_ns - self._started_ns) // _WINDOW_NS
+        self._before = self._now if windows == 1 else 0
+        self._now = 0
+        self._started_ns += windows * _WINDOW_NS
+
+
+class Timing:
+    """How long things took, over the last one or two windows.
+
+    Durations are kept with three significant digits, so memory doesn't grow with their number.
+    """
+
+    __slots__ = ("_before", "_now", "_started_ns")
+
+    def __init__(self, started_ns: int) -> None:
+        self._started_ns = started_ns
+        self._before: dict[int, int] = {}
+        self._now: dict[int, int] = {}
+
+    def record(self, duration_ns: int, now_ns: int) -> None:
+        if now_ns - self._started_ns >= _WINDOW_NS:
+            self._turn(now_ns)
+        micros = duration_ns // 1000
+        spare = micros.bit_length() - _EXACT_BITS
+        if spare > 0:
+            micros = micros >> spare << spare
+        self._now[micros] = self._now.get(micros, 0) + 1
+
+    def read(self, now_ns: int) -> Times:
+        """What was recorded lately."""
+        if now_ns - self._started_ns >= _WINDOW_NS:
+            self._turn(now_ns)
+        merged = dict(self._before)
+        for micros, count in self._now.items():
+            merged[micros] = merged.get(micros, 0) + count
+        return Times(sorted(merged.items()))
+
+    def _turn(self, now_ns: int) -> None:
+        windows = (now_ns - self._started_ns) // _WINDOW_NS
+        self._before = self._now if windows == 1 else {}
+        self._now = {}
+        self._started_ns += windows * _WINDOW_NS
+
+
+class Times:
+    """Durations as (microseconds, how many), shortest first. In milliseconds; 0 when there are none."""
+
+    def __init__(self, counts: Sequence[tuple[int, int]]) -> None:
+        self._counts = counts
+        self._number = sum(count for _, count in counts)
+
+    @property
+    def maximum_ms(self) -> float:
+        return self._counts[-1][0] / 1000 if self._counts else 0.0
+
+    @property
+    def average_ms(self) -> float:
+        return sum(micros * count for micros, count in self._counts) / 1000 / (self._number or 1)
+
+    def percentile_ms(self, share: float) -> float:
+        """The shortest duration that `share` of all didn't exceed."""
+        passed = 0
+        for micros, count in self._counts:
+            passed += count
+            if passed >= share * self._number:
+                return micros / 1000
+        return 0.0
+
+
+class GroupMeters:
+    """What the group coordinators record.
+
+    Attributes:
+        marks: the coordinator's meters by their sensor.
+        processing: operations, from taking up to answering or parking.
+        flushing: appends to the log.
+        flushes: appends to the log.
+        busy: nanoseconds of work.
+        loading: partitions that were read.
+    """
+
+    def __init__(self) -> None:
+        now_ns = perf_counter_ns()
+        self.marks = {meter: Rate(now_ns) for meter in Meter}
+        self.processing = Timing(now_ns)
+        self.flushing = Timing(now_ns)
+        self.flushes = Rate(now_ns)
+        self.busy = Rate(now_ns)
+        self.loading = Timing(now_ns)
+
+    def worked(self, since_ns: int) -> None:
+        """An operation ended that began at `since_ns`."""
+        now_ns = perf_counter_ns()
+        self.processing.record(now_ns - since_ns, now_ns)
+        self.busy.record(now_ns - since_ns, now_ns)
+
+    def flushed(self, since_ns: int) -> None:
+        """An append ended that began at `since_ns`."""
+        now_ns = perf_counter_ns()
+        self.flushing.record(now_ns - since_ns, now_ns)
+        self.flushes.record(1, now_ns)
+
+    def loaded(self, since_ns: int) -> None:
+        """A partition was read that was begun at `since_ns`."""
+        now_ns = perf_counter_ns()
+        self.loading.record(now_ns - since_ns, now_ns)
+
+
+class ShareMeters:
+    """What the share coordinators record.
+
+    Attributes:
+        writes: batches of share state.
+        writing: how long a write took.
+        last_pruned: by partition of `__share_group_state`, the offset before which its log was cut last.
+    """
+
+    def __init__(self) -> None:
+        now_ns = perf_counter_ns()
+        self.writes = Rate(now_ns)
+        self.writing = Timing(now_ns)
+        self.last_pruned: dict[tuple[str, int], int] = {}
+
+    def wrote(self, since_ns: int) -> None:
+        """A write ended that began at `since_ns`."""
+        now_ns = perf_counter_ns()
+        self.writing.record(now_ns - since_ns, now_ns)
+        self.writes.record(1, now_ns)

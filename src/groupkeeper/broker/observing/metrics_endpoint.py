@@ -1,0 +1,87 @@
+"""The metrics for Prometheus, on 127.0.0.1. Needs the extra `metrics` (prometheus_client)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from groupkeeper.broker.observing.metrics import METRICS
+from groupkeeper.broker.settings.table import InvalidSetting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from threading import Thread
+    from wsgiref.simple_server import WSGIServer
+
+    from prometheus_client import Metric as Family
+
+    from groupkeeper.broker.observing.metrics import Metrics, Sample
+
+_HOST = "127.0.0.1"
+_PATIENCE_S = 10.0
+
+
+class MetricsEndpoint:
+    """Answers GET /metrics in a thread of its own; the values are read in the broker's.
+
+    Attributes:
+        port: where it listens.
+    """
+
+    def __init__(self, server: WSGIServer, thread: Thread) -> None:
+        self.port = server.server_port
+        self._server = server
+        self._thread = thread
+
+    @classmethod
+    async def open(cls, metrics: Metrics, port: int) -> MetricsEndpoint:
+        """Raises OSError when it can't listen, `InvalidSetting` when the library is missing."""
+        try:
+            from prometheus_client import CollectorRegistry, start_http_server
+        except ImportError:
+            raise InvalidSetting(
+                "groupkeeper.metrics.port needs prometheus_client: pip install '.[metrics]' in a checkout brings it"
+            ) from None
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Collector(metrics, asyncio.get_running_loop()))
+        try:
+            server, thread = start_http_server(port, _HOST, registry)
+        except OSError as error:
+            why = f"cannot listen on {_HOST}:{port} for metrics: {error.strerror or error}"
+            raise OSError(error.errno, why) from None
+        return cls(server, thread)
+
+    async def close(self) -> None:
+        """Stops listening."""
+        # Not in this thread: an answer that is under way waits for it.
+        await asyncio.to_thread(self._server.shutdown)
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Collector:
+    def __init__(self, metrics: Metrics, loop: asyncio.AbstractEventLoop) -> None:
+        self._metrics = metrics
+        self._loop = loop
+
+    def collect(self) -> Iterator[Family]:
+        async def read() -> list[Sample]:
+            return self._metrics.samples()
+
+        return families(asyncio.run_coroutine_threadsafe(read(), self._loop).result(_PATIENCE_S))
+
+
+def families(samples: Iterable[Sample]) -> Iterator[Family]:
+    """The samples as Prometheus groups them; a metric without values is there all the same.
+
+    Counts are of type "unknown", because Prometheus' counters end in `_total` and Kafka's names do not.
+    """
+    from prometheus_client import Metric as Family
+
+    by_name = {}
+    for metric in METRICS.values():
+        kind = "unknown" if metric.name.endswith(("-count", "-total")) and not metric.labels else "gauge"
+        by_name[metric.name] = Family(metric.prometheus_name, f"{metric.doc} ({metric.mbean}, {metric.name})", kind)
+    for metric, labels, value in samples:
+        by_name[metric.name].add_sample(metric.prometheus_name, dict(zip(metric.labels, labels, strict=True)), value)
+    yield from by_name.values()

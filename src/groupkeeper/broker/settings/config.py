@@ -1,0 +1,227 @@
+"""The broker's settings: Kafka's names, types, defaults and bounds (4.3.1); the documentation is made from this table.
+
+Three kinds of keys come in: settings of this table, names that Kafka knows but that mean nothing to one process without
+disks of its own to balance (accepted in silence), and unknown ones (kept in `Config.unknown`, for a warning).
+"""
+
+from __future__ import annotations
+
+from groupkeeper.broker.settings.group_settings import GroupSettings, check_relations
+from groupkeeper.broker.settings.names import is_known
+from groupkeeper.broker.settings.table import (
+    INT_MAX,
+    LONG_MAX,
+    InvalidSetting,
+    flag,
+    long,
+    maybe_long,
+    maybe_text,
+    names,
+    real,
+    text,
+    whole,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+_ONE_NODE = "Accepted for compatibility: one process is the whole cluster."
+
+DEFAULT_CONTROLLER_LISTENERS = ("CONTROLLER",)
+
+
+class Config(GroupSettings):
+    """The broker's settings as typed attributes.
+
+    Attributes:
+        given: the texts as they came, of known and unknown keys.
+        unknown: keys that neither this broker nor Kafka 4.3.1 has.
+        features: levels of `feature.<name>` keys, by feature name.
+        changed: texts that were given while the broker ran (`DynamicConfig`), by broker (its id, "" is all) and name.
+    """
+
+    # --- who and where
+    node_id = whole(1, low=0, doc="The broker's id in answers to clients.")
+    broker_rack = maybe_text(doc="The broker's rack, told to clients.")
+    listeners = names(
+        ("PLAINTEXT://127.0.0.1:9092",),
+        doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",
+    )
+    advertised_listeners = names((), doc="Addresses told to clients, by listener name; default: those of `listeners`.")
+    listener_security_protocol_map = names(
+        ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
+        doc="Security protocol of each listener name; only PLAINTEXT is served.",
+    )
+    inter_broker_listener_name = maybe_text(doc=_ONE_NODE)
+    controller_listener_names = names(
+        DEFAULT_CONTROLLER_LISTENERS, doc="Names in `listeners` that belong to a controller; they are not opened."
+    )
+    log_dirs = names((), doc="Data directory; the first is used. Default: `log.dir`.")
+    log_dir = text("kafka-logs", doc="Data directory when `log.dirs` is absent.")
+
+    # --- topics
+    num_partitions = whole(1, low=1, doc="Partitions of a topic that is created without a number.")
+    default_replication_factor = whole(1, low=1, doc=_ONE_NODE)
+    groupkeeper_lenient_replication = flag(
+        False, doc="Make topics with one replica when more are asked for, instead of refusing."
+    )
+    min_insync_replicas = whole(1, low=1, doc="Default of the topic setting; one replica satisfies any value.")
+    auto_create_topics_enable = flag(True, doc="Create a topic when a client asks for its metadata and allows it.")
+    groupkeeper_auto_create_grace_ms = long(
+        5000,
+        low=0,
+        doc="How long a deleted topic isn't created automatically again by clients that still ask for it.",
+    )
+    groupkeeper_unkind_seed = long(
+        -1,
+        low=-1,
+        doc="From 0 on: answers that are legal but seldom, drawn by this seed, to test clients (docs/testing.md).",
+    )
+    delete_topic_enable = flag(True, doc="Whether DeleteTopics is served.")
+    max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
+
+    # --- requests
+    message_max_bytes = whole(1048588, low=0, doc="Largest record batch.")
+    fetch_max_bytes = whole(57671680, low=1024, doc="Most bytes in one Fetch answer.")
+    socket_request_max_bytes = whole(104857600, low=1, doc="Largest request; a larger one closes the connection.")
+    groupkeeper_metrics_port = whole(
+        0, low=0, high=65535, doc="Where on 127.0.0.1 Prometheus finds the metrics (docs/metrics.md); 0 is nowhere."
+    )
+    socket_listen_backlog_size = whole(50, low=1, doc="Length of the queue of connections not yet accepted.")
+    connections_max_idle_ms = long(
+        600000, doc="How long a connection may be silent before it is closed; negative: for ever."
+    )
+    max_incremental_fetch_session_cache_slots = whole(1000, low=0, doc="Most fetch sessions (KIP-227).")
+    producer_id_expiration_ms = whole(
+        86400000, low=1, doc="How long an idle producer's sequence numbers are remembered."
+    )
+    producer_id_expiration_check_interval_ms = whole(600000, low=1, doc="How often idle producers are looked for.")
+
+    # --- defaults of the topic settings
+    compression_type = text(
+        "producer",
+        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        doc="Default of the topic setting.",
+    )
+    compression_gzip_level = whole(-1, low=-1, high=9, doc="Default of the topic setting.")
+    compression_lz4_level = whole(9, low=1, high=17, doc="Default of the topic setting.")
+    compression_zstd_level = whole(3, low=-131072, high=22, doc="Default of the topic setting.")
+    log_cleanup_policy = names(("delete",), choices=("compact", "delete"), doc="Default of the topic setting.")
+    log_cleaner_delete_retention_ms = long(86400000, low=0, doc="Default of the topic setting.")
+    log_cleaner_max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Default of the topic setting.")
+    log_cleaner_min_compaction_lag_ms = long(0, low=0, doc="Default of the topic setting.")
+    log_cleaner_min_cleanable_ratio = real(0.5, low=0, high=1, doc="Default of the topic setting.")
+    log_flush_interval_messages = long(LONG_MAX, low=1, doc="Default of the topic setting.")
+    log_flush_interval_ms = maybe_long(doc="Default of the topic setting.")
+    log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.")
+    log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.")
+    log_local_retention_bytes = long(-2, low=-2, doc="Default of the topic setting.")
+    log_local_retention_ms = long(-2, low=-2, doc="Default of the topic setting.")
+    log_message_timestamp_type = text(
+        "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Default of the topic setting."
+    )
+    log_message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="Default of the topic setting.")
+    log_message_timestamp_after_max_ms = long(3600000, low=0, doc="Default of the topic setting.")
+    log_preallocate = flag(False, doc="Default of the topic setting.")
+    log_retention_bytes = long(-1, doc="Default of the topic setting.")
+    log_retention_ms = maybe_long(
+        low=-1, doc="Default of the topic setting; before `log.retention.minutes` and `.hours`."
+    )
+    log_retention_minutes = maybe_long(doc="Used when `log.retention.ms` is absent.")
+    log_retention_hours = whole(168, doc="Used when `log.retention.ms` and `.minutes` are absent.")
+    log_retention_check_interval_ms = long(300000, low=1, doc="How often old segments are looked for.")
+    log_roll_ms = maybe_long(low=1, doc="Default of the topic setting `segment.ms`; before `log.roll.hours`.")
+    log_roll_hours = whole(168, low=1, doc="Used when `log.roll.ms` is absent.")
+    log_roll_jitter_ms = maybe_long(low=0, doc="Default of the topic setting `segment.jitter.ms`.")
+    log_roll_jitter_hours = whole(0, low=0, doc="Used when `log.roll.jitter.ms` is absent.")
+    log_segment_bytes = whole(1073741824, low=1048576, doc="Default of the topic setting.")
+    log_segment_delete_delay_ms = long(60000, low=0, doc="Default of the topic setting.")
+    # --- cleaning of logs
+    log_cleaner_enable = flag(True, doc="Whether compacted topics are compacted.")
+    log_cleaner_backoff_ms = long(15000, low=0, doc="How often logs are looked at that may be worth a compaction.")
+    log_cleaner_dedupe_buffer_size = long(
+        134217728, doc="Memory for the keys of one compaction; what doesn't fit is left to the next one."
+    )
+    log_initial_task_delay_ms = long(30000, low=0, doc="Wait before old segments are looked for the first time.")
+    groupkeeper_internal_topics_roll_bytes = long(
+        1048576,
+        low=1,
+        doc="Size from which a segment of an internal topic is closed early to be compacted, so that starts are short.",
+    )
+    unclean_leader_election_enable = flag(False, doc=_ONE_NODE)
+
+    # --- transactions
+    transaction_state_log_num_partitions = whole(50, low=1, doc="Partitions of `__transaction_state`.")
+    transaction_state_log_replication_factor = whole(3, low=1, doc=_ONE_NODE)
+    transaction_state_log_min_isr = whole(2, low=1, doc=_ONE_NODE)
+    transaction_state_log_segment_bytes = whole(104857600, low=1, doc="Segment size of `__transaction_state`.")
+    transaction_max_timeout_ms = whole(900000, low=1, doc="Longest transaction a producer may ask for.")
+    transactional_id_expiration_ms = whole(
+        604800000, low=1, high=INT_MAX, doc="How long an idle transactional id is kept."
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms = whole(
+        10000, low=1, doc="How often transactions that take too long are looked for and aborted."
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms = whole(
+        3600000, low=1, doc="How often transactional ids that are idle for too long are looked for."
+    )
+    transaction_partition_verification_enable = flag(
+        True, doc="Refuse transactional records for partitions that are not part of the transaction."
+    )
+
+    given: Mapping[str, str] = {}
+    unknown: tuple[str, ...] = ()
+    features: Mapping[str, int] = {}
+    changed: Mapping[str, Mapping[str, str]] = {}
+
+    @classmethod
+    def from_texts(cls, given: Mapping[str, str]) -> Self:
+        """A checked configuration. Raises `InvalidSetting` for a bad value or relation."""
+        config = cls()
+        config.given = dict(given)
+        config.assign({name: value for name, value in given.items() if cls.setting(name) is not None})
+        if "broker.id" in given and "node.id" not in given:
+            config.assign({"node.id": given["broker.id"]})
+        config.features = _features(given)
+        config.unknown = tuple(name for name in given if cls.setting(name) is None and not is_known(name))
+        check_relations(config)
+        return config
+
+    @property
+    def storage_path(self) -> str:
+        """Where the logs live: the first of `log.dirs`, else `log.dir`."""
+        return self.log_dirs[0] if self.log_dirs else self.log_dir
+
+    @property
+    def retention_ms(self) -> int:
+        """Default `retention.ms` of topics in milliseconds; −1 is no limit (log.retention.ms, .minutes, .hours)."""
+        if self.log_retention_ms is not None:
+            return self.log_retention_ms
+        if self.log_retention_minutes is not None:
+            return -1 if self.log_retention_minutes < 0 else self.log_retention_minutes * 60_000
+        return -1 if self.log_retention_hours < 0 else self.log_retention_hours * 3_600_000
+
+    @property
+    def roll_ms(self) -> int:
+        """Default `segment.ms` of topics, in milliseconds."""
+        return self.log_roll_ms if self.log_roll_ms is not None else self.log_roll_hours * 3_600_000
+
+    @property
+    def roll_jitter_ms(self) -> int:
+        """Default `segment.jitter.ms` of topics, in milliseconds."""
+        return (
+            self.log_roll_jitter_ms if self.log_roll_jitter_ms is not None else self.log_roll_jitter_hours * 3_600_000
+        )
+
+
+def _features(given: Mapping[str, str]) -> dict[str, int]:
+    levels = {}
+    for name, value in given.items():
+        if name.startswith("feature."):
+            try:
+                levels[name.removeprefix("feature.")] = int(value)
+            except ValueError:
+                raise InvalidSetting(f"Invalid value {value} for configuration {name}: Not a feature level") from None
+    return levels

@@ -1,0 +1,207 @@
+"""Settings as clients are told them: value, where it comes from, and what else could have given it (KIP-226).
+
+Order, sources and synonyms are those of Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from itertools import dropwhile
+from typing import NamedTuple
+
+from groupkeeper.broker.observing.client_metrics import Subscription
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.dynamic import ALL_BROKERS, broker_setting
+from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.kafka import FIXED, KAFKA_SETTINGS, QUOTAS, base_name, in_java_order
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.settings.topic import SYNONYM_BY_SETTING, TopicConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+TOPIC_SOURCE = 1
+DYNAMIC_BROKER_SOURCE = 2
+DYNAMIC_DEFAULT_SOURCE = 3
+STATIC_BROKER_SOURCE = 4
+DEFAULT_SOURCE = 5
+CLIENT_METRICS_SOURCE = 7
+GROUP_SOURCE = 8
+
+_FAMILIES = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+)
+"""Settings of the broker of which the first that is given decides."""
+_FAMILY_BY_NAME = {name: names for names in _FAMILIES for name in names} | {
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+}
+
+_ALWAYS_GIVEN = ("node.id", "controller.listener.names")
+"""Kafka has no default of these."""
+
+UNKNOWN_TYPE = "unknown"
+_SECRET_TYPES = ("password", UNKNOWN_TYPE)
+_NOT_HERE = "Accepted for compatibility."
+
+Synonym = tuple[str, str | None, int]
+"""Name, value and source."""
+
+
+class DescribedSetting(NamedTuple):
+    """One setting of a resource. `synonyms` are those that give it or could, the one that decides first. A secret isn't
+    told, nor the value of a setting that is unknown (`UNKNOWN_TYPE`), which may be one.
+    """
+
+    name: str
+    value: str | None
+    source: int
+    type: str
+    doc: str | None
+    is_read_only: bool
+    synonyms: tuple[Synonym, ...]
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.type in _SECRET_TYPES
+
+
+def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSetting]:
+    """Every setting of a topic."""
+    for setting in TopicConfig.settings():
+        value = setting.format(getattr(config, setting.attribute))
+        if value is None:
+            continue  # one of Kafka's internal settings, told only where it is given
+        synonyms = _synonyms(SYNONYM_BY_SETTING.get(setting.name), broker)
+        if setting.name in config.overrides:
+            synonyms.insert(0, (setting.name, value, TOPIC_SOURCE))
+        source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
+        yield DescribedSetting(setting.name, value, source, setting.type, setting.doc, False, tuple(synonyms))
+
+
+def describe_broker(config: Config) -> Iterator[DescribedSetting]:
+    """Every setting of the broker: first what Kafka doesn't tell by itself, as it was given all the same."""
+    given = {name: None for _, layer in _layers(config) for name in layer}
+    for name in in_java_order([name for name in given if name not in KAFKA_SETTINGS], len(given)):
+        yield _of_broker(name, config)
+    for name in KAFKA_SETTINGS:
+        yield _of_broker(name, config)
+    for setting in Config.settings():
+        if setting.name.startswith("groupkeeper.") and setting.name not in given:
+            yield _of_broker(setting.name, config)
+
+
+def describe_all_brokers(config: Config) -> Iterator[DescribedSetting]:
+    """The settings that were given to all brokers while they ran."""
+    names = config.changed.get(ALL_BROKERS, {})
+    for name in in_java_order(names, len(names)):
+        told = _of_broker(name, config)
+        synonyms = tuple(one for one in told.synonyms if one[2] == DYNAMIC_DEFAULT_SOURCE)
+        yield told._replace(value=synonyms[0][1], source=DYNAMIC_DEFAULT_SOURCE, synonyms=synonyms)
+
+
+def _of_broker(name: str, config: Config) -> DescribedSetting:
+    synonyms = tuple(_synonyms(name, config))
+    value, source = synonyms[0][1:] if synonyms else (None, DEFAULT_SOURCE)
+    own = Config.setting(name)
+    if own is not None and not _is_hidden(name, config):
+        value = own.format(getattr(config, own.attribute)) or value
+    elif own is not None:
+        value = own.format(own.default)
+    known = KAFKA_SETTINGS.get(name)
+    doc = own.doc if own is not None else None if known is None else _NOT_HERE
+    is_read_only = known.change == FIXED if known is not None else name not in QUOTAS
+    return DescribedSetting(name, value, source, _type_of(name), doc, is_read_only, synonyms)
+
+
+def _is_hidden(name: str, config: Config) -> bool:
+    """Whether another setting of its family was given while the broker ran: then the file's counts no more."""
+    changed = [config.changed.get(broker, {}) for broker in (ALL_BROKERS, str(config.node_id))]
+    return any(one in layer for one in _FAMILY_BY_NAME.get(name, ()) if one != name for layer in changed)
+
+
+def _type_of(name: str) -> str:
+    base = base_name(name)
+    if base in KAFKA_SETTINGS:
+        return KAFKA_SETTINGS[base].type
+    found = broker_setting(base)
+    return UNKNOWN_TYPE if found is None else found.type
+
+
+def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSetting]:
+    """Every setting of a group; where the group's own breaks a bound that was narrowed later, what was given."""
+    for setting in GroupConfig.settings():
+        name = f"group.{setting.name}"
+        synonyms = _synonyms(name, broker)
+        if not synonyms:
+            synonyms = [(setting.name, setting.format(setting.default), DEFAULT_SOURCE)]
+        if setting.name in config.overrides:
+            synonyms.insert(
+                0, (setting.name, setting.format(setting.parse(config.overrides[setting.name])), GROUP_SOURCE)
+            )
+        _, value, source = synonyms[0]
+        yield DescribedSetting(setting.name, value, source, setting.type, setting.doc, False, tuple(synonyms))
+
+
+def describe_subscription(subscription: Subscription) -> Iterator[DescribedSetting]:
+    """Every setting of a subscription to clients' metrics."""
+    for setting in Subscription.settings():
+        value = setting.format(getattr(subscription, setting.attribute))
+        is_given = setting.name in subscription.overrides
+        source = CLIENT_METRICS_SOURCE if is_given else DEFAULT_SOURCE
+        synonyms = ((setting.name, value, source),) if is_given else ()
+        yield DescribedSetting(setting.name, value, source, setting.type, setting.doc, False, synonyms)
+
+
+def _layers(config: Config) -> tuple[tuple[int, Mapping[str, str]], ...]:
+    """What was given to the broker, by source, that in force first. A broker always has its id."""
+    identity = {name: str(config.node_id) for name in ("node.id", "broker.id")}
+    return (
+        (DYNAMIC_BROKER_SOURCE, config.changed.get(str(config.node_id), {})),
+        (DYNAMIC_DEFAULT_SOURCE, config.changed.get(ALL_BROKERS, {})),
+        (STATIC_BROKER_SOURCE, {**config.given, **identity}),
+    )
+
+
+def _synonyms(name: str | None, config: Config) -> list[Synonym]:
+    """What gives or could give a setting of the broker, beginning with where it is given itself; empty for None."""
+    names = _names_for(name)
+    found = [
+        (one, _text(one, layer[one]), source) for source, layer in _layers(config) for one in names if one in layer
+    ]
+    found += [(one, default, DEFAULT_SOURCE) for one in names if (default := _default_of(one)) is not None]
+    return list(dropwhile(lambda synonym: synonym[0] != name, found))
+
+
+def _text(name: str, given: str) -> str | None:
+    if _type_of(name) in _SECRET_TYPES:
+        return None
+    setting = broker_setting(name)
+    try:
+        return given if setting is None else setting.format(setting.parse(given))
+    except InvalidSetting:  # of the file, and without a meaning here
+        return given
+
+
+def _default_of(name: str) -> str | None:
+    own = Config.setting(name)
+    if own is not None:
+        return None if name in _ALWAYS_GIVEN else own.format(own.default) or None
+    return KAFKA_SETTINGS[name].default if name in KAFKA_SETTINGS else None
+
+
+def _names_for(name: str | None) -> Sequence[str]:
+    """The broker settings of which one gives another its value; empty for None."""
+    if name is None:
+        return ()
+    return _FAMILY_BY_NAME.get(name) or tuple(dict.fromkeys((name, base_name(name))))
+
+
+def source_of(name: str, config: TopicConfig, broker: Config) -> int:
+    """Code of where a topic setting's value comes from: the topic, the broker's configuration, or the default."""
+    if name in config.overrides:
+        return TOPIC_SOURCE
+    names = _names_for(SYNONYM_BY_SETTING.get(name))
+    given = (source for source, layer in _layers(broker) if any(one in layer for one in names))
+    return next(given, DEFAULT_SOURCE)

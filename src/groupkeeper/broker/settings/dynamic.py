@@ -1,0 +1,162 @@
+"""Settings of the broker that clients change while it runs (KIP-226): for this broker, and defaults for all of them."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.coordination.journal import Journal
+from groupkeeper.broker.features import feature_level
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.kafka import (
+    ANY,
+    FIXED,
+    KAFKA_SETTINGS,
+    LISTENER,
+    ONE,
+    QUOTAS,
+    base_name,
+    change_of,
+    in_java_order,
+)
+from groupkeeper.broker.settings.table import InvalidSetting, Setting, plain
+from groupkeeper.protocol.errors import InvalidConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from groupkeeper.broker.log.storage_directory import StorageDirectory
+
+JOURNAL = "broker.journal"
+
+ALL_BROKERS = ""
+"""The name of the resource that stands for every broker."""
+
+MIN_INSYNC = "min.insync.replicas"
+
+
+def broker_setting(name: str) -> Setting[Any] | None:
+    """The setting of a broker, whether it has a meaning here or not; None when Kafka has none of the name."""
+    base = base_name(name)
+    own = Config.setting(base)
+    if own is not None:
+        return own
+    if base in QUOTAS:
+        return plain(base, "long")
+    known = KAFKA_SETTINGS.get(base)
+    return None if known is None else plain(base, known.type, known.default)
+
+
+def _change_of(name: str) -> str:
+    """What may change a setting. Names that are unknown are kept (KIP-226), but those of our own and those that Kafka
+    doesn't tell are fixed.
+    """
+    is_fixed = name not in KAFKA_SETTINGS and Config.setting(name) is not None
+    return FIXED if is_fixed else change_of(name)
+
+
+def _is_refused(name: str, change: str, broker: str) -> bool:
+    # Here listeners are opened at the start only.
+    return _change_of(name) == change or (change == FIXED and broker != ALL_BROKERS and name in _LISTENERS)
+
+
+_REFUSALS = (
+    (FIXED, "Cannot update these configs dynamically"),
+    (LISTENER, "These security configs can be dynamically updated only per-listener using the listener prefix"),
+    (ONE, "Cannot update these configs at default cluster level, broker id must be specified"),
+)
+_LISTENERS = ("listeners", "listener.security.protocol.map")
+_CHANGING = [name for name, setting in KAFKA_SETTINGS.items() if setting.change == ANY]
+
+
+class DynamicConfig:
+    """Changes a `Config` in place; `Config.changed` says what was given."""
+
+    def __init__(self, directory: StorageDirectory, config: Config) -> None:
+        self._config = config
+        self._journal = Journal(directory.file(JOURNAL), "broker settings")
+        self._on_changed: list[Callable[[], None]] = []
+
+    def on_changed(self, callback: Callable[[], None]) -> None:
+        """`callback` is called after the settings of the broker changed."""
+        self._on_changed.append(callback)
+
+    def check(self, broker: str, overrides: Mapping[str, str]) -> None:
+        """Raises `InvalidSetting` unless a broker may be given these."""
+        for change, why in _REFUSALS if broker == ALL_BROKERS else _REFUSALS[:2]:
+            refused = [name for name in overrides if _is_refused(name, change, broker)]
+            if refused:
+                raise InvalidSetting(f"{why}: [{', '.join(in_java_order(refused, len(refused)))}]")
+        self._require_insync_kept(broker, overrides)
+        for name, text in overrides.items():
+            setting = broker_setting(name)
+            if setting is not None:
+                setting.parse(text)
+        self._with(broker, overrides)
+
+    def require_insync_kept(self, broker: str, name: str) -> None:
+        """Raises `InvalidConfig` where a broker's own `min.insync.replicas` is to be changed in a cluster with eligible
+        leader replicas (KIP-966): there all brokers have the same.
+        """
+        if self._has_eligible_replicas() and broker != ALL_BROKERS and name == MIN_INSYNC:
+            raise InvalidConfig(f"Broker-level {MIN_INSYNC} cannot be altered while ELR is enabled.")
+
+    def _require_insync_kept(self, broker: str, overrides: Mapping[str, str]) -> None:
+        for name in overrides:
+            self.require_insync_kept(broker, name)
+        if self._has_eligible_replicas() and broker == ALL_BROKERS and MIN_INSYNC not in overrides:
+            raise InvalidConfig(f"Cluster-level {MIN_INSYNC} cannot be removed while ELR is enabled.")
+
+    def _has_eligible_replicas(self) -> bool:
+        return feature_level(self._config, "eligible.leader.replicas.version") > 0
+
+    def configure(self, broker: str, overrides: Mapping[str, str]) -> None:
+        """Replaces what was given to a broker, or to all. Raises `InvalidSetting`, `KafkaStorageError`."""
+        self.check(broker, overrides)
+        self._journal.write({"broker": broker, "configs": dict(overrides)})
+        self._take(broker, overrides)
+        for callback in self._on_changed:
+            callback()
+
+    def load(self) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        for entry in self._journal.read():
+            try:
+                self._take(entry["broker"], entry["configs"])
+            except InvalidSetting as error:
+                raise InvalidSetting(f"{self._journal.path}: {error}") from None
+        if self._has_eligible_replicas():
+            self._give_insync_to_all()
+        self._journal.begin(
+            {"broker": one, "configs": dict(given)} for one, given in self._config.changed.items() if given
+        )
+
+    def take_features(self) -> None:
+        """Levels of features changed: eligible leader replicas may be kept from now on. Raises `KafkaStorageError`."""
+        if self._has_eligible_replicas() and MIN_INSYNC not in self._config.changed.get(ALL_BROKERS, {}):
+            self._give_insync_to_all()
+            for broker, given in self._config.changed.items():
+                self._journal.write({"broker": broker, "configs": dict(given)})
+
+    def _give_insync_to_all(self) -> None:
+        """All brokers have what the first one had in its file, from when on eligible leader replicas are kept."""
+        node_id, changed = str(self._config.node_id), self._config.changed
+        own = {name: text for name, text in changed.get(node_id, {}).items() if name != MIN_INSYNC}
+        self._take(ALL_BROKERS, {MIN_INSYNC: str(self._config.min_insync_replicas), **changed.get(ALL_BROKERS, {})})
+        self._take(node_id, own)
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()
+
+    def _with(self, broker: str, overrides: Mapping[str, str]) -> tuple[Mapping[str, Mapping[str, str]], Config]:
+        """What was given to all with that of a broker, and the settings that come out. Raises `InvalidSetting`."""
+        changed = {**self._config.changed, broker: dict(overrides)}
+        given = {**self._config.given, **changed.get(ALL_BROKERS, {}), **changed.get(str(self._config.node_id), {})}
+        return changed, type(self._config).from_texts(given)
+
+    def _take(self, broker: str, overrides: Mapping[str, str]) -> None:
+        self._config.changed, fresh = self._with(broker, overrides)
+        for attribute in (name.replace(".", "_") for name in _CHANGING):
+            self._config.__dict__.pop(attribute, None)
+            if attribute in fresh.__dict__:
+                self._config.__dict__[attribute] = fresh.__dict__[attribute]

@@ -1,0 +1,242 @@
+"""The settings a group can have of its own (Kafka 4.3.1 GroupConfig): their table, and the registry of them.
+
+How to read a group's setting as it is in force now: `broker.group_configs.of(group_id).share_session_timeout_ms`, and
+so on for every setting of `GroupConfig`. Inside the coordinator package the `Settings` that a handler gets are those of
+the request's group already: whatever field `Settings` has under the name of the broker's setting (`group_` + the
+group's name) holds the group's own value.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from groupkeeper.broker.coordination.journal import Journal
+from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES
+from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text, whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from groupkeeper.broker.log.storage_directory import StorageDirectory
+    from groupkeeper.broker.settings.config import Config
+
+JOURNAL = "groups.journal"
+
+_RELATED = ("session.timeout.ms", "heartbeat.interval.ms")
+_DURATION = re.compile(
+    r"P(?:(\+?\d+)D)?(T(?=.)(?:(\+?\d+)H)?(?:(\+?\d+)M)?(?:(\+?\d+)(?:[.,](\d{0,9}))?S)?)?", re.ASCII | re.IGNORECASE
+)
+
+
+class OffsetReset(NamedTuple):
+    """Where a share partition begins: `latest`, `earliest`, or `by_duration` with how long ago in milliseconds."""
+
+    strategy: str
+    duration_ms: int = 0
+
+
+def parse_offset_reset(text: str) -> OffsetReset:
+    """What a `share.auto.offset.reset` says. Raises ValueError."""
+    if text in ("latest", "earliest"):
+        return OffsetReset(text)
+    strategy, _, duration = text.partition(":")
+    found = _DURATION.fullmatch(duration)
+    if strategy != "by_duration" or found is None or not (found[1] or found[2]):
+        raise ValueError(text)
+    days, hours, minutes, seconds = (int(found[index] or 0) for index in (1, 3, 4, 5))
+    millis = int((found[6] or "").ljust(3, "0")[:3])
+    return OffsetReset(strategy, (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + millis)
+
+
+class _OffsetResetSetting(Setting[str]):
+    def _check(self, text: str, value: str) -> None:
+        try:
+            parse_offset_reset(value)
+        except ValueError:
+            why = (
+                f"Invalid value `{value}` for configuration {self.name}. The value must be either 'earliest', 'latest' "
+                "or of the format 'by_duration:<PnDTnHnMn.nS>'."
+            )
+            raise self.refuse(text, why) from None
+
+
+class GroupConfig(SettingsTable):
+    """A group's settings as typed attributes: its own where given, else the broker's `group.` setting.
+
+    What the group was given lies within the broker's bounds; bounds that were narrowed later narrow it (`overrides`
+    keeps what was given).
+
+    Attributes:
+        overrides: the group's own settings, as texts by name.
+    """
+
+    # In the order in which Kafka tells them.
+    consumer_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the consumer group's members.")
+    consumer_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
+    share_auto_offset_reset = _OffsetResetSetting(
+        "string",
+        "latest",
+        str,
+        "Where a share partition begins: latest, earliest, or by_duration: and an ISO 8601 duration.",
+    )
+    share_renew_acknowledge_enable = flag(True, doc="Whether an acquired record's lock may be renewed.")
+    streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="How long the first rebalance waits for members.")
+    share_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the share group's members.")
+    streams_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
+    share_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
+    streams_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
+    share_delivery_count_limit = whole(5, low=2, doc="How often a record is delivered at most.")
+    consumer_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
+    share_record_lock_duration_ms = whole(30000, low=1000, doc="How long a record stays acquired.")
+    share_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
+    share_isolation_level = text(
+        "read_uncommitted",
+        choices=("read_committed", "read_uncommitted"),
+        doc="Whether records of transactions are delivered before they are committed.",
+    )
+    streams_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the streams group's members.")
+    share_partition_max_record_locks = whole(2000, low=100, doc="Most acquired records of a partition.")
+    streams_num_standby_replicas = whole(0, low=0, doc="Standby replicas of each task.")
+
+    overrides: Mapping[str, str]
+
+    def __init__(self, overrides: Mapping[str, str], broker: Config, *, is_new: bool = False) -> None:
+        """Raises `InvalidSetting` for unknown names and bad values; those that break a bound of the broker only if they
+        `is_new`.
+        """
+        self.overrides = dict(overrides)
+        for name in overrides:
+            if self.setting(name) is None:
+                raise InvalidSetting(f"Unknown group config name: {name}")
+        for setting in self.settings():
+            synonym = broker.setting(f"group.{setting.name}")
+            if synonym is not None:
+                self.__dict__[setting.attribute] = getattr(broker, synonym.attribute)
+        self.assign(overrides)
+        numbers = {name: one for name in overrides if isinstance(one := getattr(self, _attribute(name)), int)}
+        if is_new:
+            _check_bounds(numbers, broker)
+        self._narrow(numbers, broker)
+
+    @property
+    def offset_reset(self) -> OffsetReset:
+        """`share.auto.offset.reset`, read."""
+        return parse_offset_reset(self.share_auto_offset_reset)
+
+    def _narrow(self, given: Mapping[str, int], broker: Config) -> None:
+        narrowed = dict(given)
+        for name, low, high in _bounds(broker):
+            if name in given:
+                narrowed[name] = min(max(given[name], low.value), high.value)
+                self.__dict__[_attribute(name)] = narrowed[name]
+        for family in FAMILIES:
+            if not _outlasts_heartbeat(family, narrowed, broker):
+                for name in _RELATED:
+                    self.__dict__[_attribute(f"{family}.{name}")] = _bound(broker, f"group.{family}.{name}").value
+
+
+def _check_bounds(given: Mapping[str, int], broker: Config) -> None:
+    """Raises `InvalidSetting`."""
+    for name, low, high in _bounds(broker):
+        if name in given and given[name] < low.value:
+            raise InvalidSetting(f"{name} must be greater than or equal to {low.name}")
+        if name in given and given[name] > high.value:
+            raise InvalidSetting(f"{name} must be less than or equal to {high.name}")
+    for family in FAMILIES:
+        if not _outlasts_heartbeat(family, given, broker):
+            raise InvalidSetting(f"{family}.session.timeout.ms must be greater than {family}.heartbeat.interval.ms")
+
+
+def _outlasts_heartbeat(family: str, given: Mapping[str, int], broker: Config) -> bool:
+    session_ms, heartbeat_ms = (
+        given.get(f"{family}.{name}", _bound(broker, f"group.{family}.{name}").value) for name in _RELATED
+    )
+    return session_ms > heartbeat_ms
+
+
+class _Bound(NamedTuple):
+    """A setting of the broker that bounds one of a group, or is its default."""
+
+    name: str
+    value: int
+
+
+def _bounds(broker: Config) -> Iterator[tuple[str, _Bound, _Bound]]:
+    """The settings of a group that are bounded, with their lower and upper bound."""
+    for family, name in BOUNDED:
+        low, high = (f"group.{family}.{bound}.{name}" for bound in ("min", "max"))
+        yield f"{family}.{name}", _bound(broker, low), _bound(broker, high)
+    yield "streams.num.standby.replicas", _Bound("", 0), _bound(broker, "group.streams.max.standby.replicas")
+
+
+def _bound(broker: Config, name: str) -> _Bound:
+    return _Bound(name, getattr(broker, _attribute(name)))
+
+
+def _attribute(name: str) -> str:
+    return name.replace(".", "_")
+
+
+class GroupConfigs:
+    """The settings that single groups have of their own. A group that doesn't exist may have some; they wait for it."""
+
+    def __init__(self, directory: StorageDirectory, broker: Config) -> None:
+        self._broker = broker
+        self._plain = GroupConfig({}, broker)
+        self._config_by_group: dict[str, GroupConfig] = {}
+        self._journal = Journal(directory.file(JOURNAL), "group settings")
+        self._on_changed: list[Callable[[str], None]] = []
+
+    def of(self, group_id: str) -> GroupConfig:
+        """A group's settings as they are in force now."""
+        return self._config_by_group.get(group_id, self._plain)
+
+    def group_ids(self) -> Sequence[str]:
+        """The groups that have settings of their own, sorted."""
+        return sorted(self._config_by_group)
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """`callback` is called with the id of a group whose settings changed."""
+        self._on_changed.append(callback)
+
+    def check(self, overrides: Mapping[str, str]) -> GroupConfig:
+        """The settings of a group that is given these. Raises `InvalidSetting`."""
+        return GroupConfig(overrides, self._broker, is_new=True)
+
+    def configure(self, group_id: str, overrides: Mapping[str, str]) -> None:
+        """Replaces the settings given to a group. Raises `InvalidSetting`, `KafkaStorageError`."""
+        config = self.check(overrides)
+        self._journal.write(_entry(group_id, config))
+        self._set(group_id, config)
+        for callback in self._on_changed:
+            callback(group_id)
+
+    def take_defaults(self) -> None:
+        """The broker's settings changed, and with them the groups' defaults and bounds."""
+        self._plain = GroupConfig({}, self._broker)
+        for group_id, config in self._config_by_group.items():
+            self._config_by_group[group_id] = GroupConfig(config.overrides, self._broker)
+
+    def _set(self, group_id: str, config: GroupConfig) -> None:
+        self._config_by_group.pop(group_id, None)
+        if config.overrides:
+            self._config_by_group[group_id] = config
+
+    def load(self) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        for entry in self._journal.read():
+            try:
+                self._set(entry["group"], GroupConfig(entry["configs"], self._broker))
+            except InvalidSetting as error:
+                raise InvalidSetting(f"{self._journal.path}: group {entry['group']}: {error}") from None
+        self._journal.begin(_entry(group_id, config) for group_id, config in self._config_by_group.items())
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()
+
+
+def _entry(group_id: str, config: GroupConfig) -> dict[str, object]:
+    return {"group": group_id, "configs": dict(config.overrides)}

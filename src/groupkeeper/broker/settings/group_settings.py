@@ -1,0 +1,190 @@
+"""The settings of the group, share and offsets coordinators, with their relations (Kafka GroupCoordinatorConfig)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.settings.table import INT_MAX, InvalidSetting, SettingsTable, flag, long, names, text, whole
+
+_NO_EFFECT = "Accepted for compatibility; one thread does the work here."
+
+
+class GroupSettings(SettingsTable):
+    """`offsets.*`, `group.*` and `share.coordinator.*`."""
+
+    # --- the offsets topic
+    offsets_topic_num_partitions = whole(50, low=1, doc="Partitions of `__consumer_offsets` when it is created.")
+    offsets_topic_replication_factor = whole(
+        3, low=1, doc="Accepted for compatibility: one process is the whole cluster, so there is one replica."
+    )
+    offsets_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__consumer_offsets`.")
+    offsets_topic_compression_codec = whole(
+        0, low=0, high=4, doc="Compression of the offsets topic's records; 0 is none."
+    )
+    offsets_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when a partition of offsets is loaded.")
+    offsets_commit_timeout_ms = whole(5000, low=1, doc="How long a commit may wait for the log.")
+    offset_metadata_max_bytes = whole(4096, doc="Longest metadata text of a committed offset; longer ones are refused.")
+    offsets_retention_minutes = whole(10080, low=1, doc="How long offsets outlive their group's last activity.")
+    offsets_retention_check_interval_ms = long(600000, low=1, doc="How often expired offsets are looked for.")
+
+    # --- the coordinator
+    group_coordinator_rebalance_protocols = names(
+        ("classic", "consumer", "streams"),
+        choices=("consumer", "classic", "share", "streams"),
+        doc="Group protocols that are served (deprecated by Kafka).",
+    )
+    group_coordinator_threads = whole(4, low=1, doc=_NO_EFFECT)
+    group_coordinator_background_threads = whole(2, low=1, doc=_NO_EFFECT)
+    group_coordinator_append_linger_ms = whole(
+        -1, low=-1, doc="Accepted for compatibility; records are appended at once."
+    )
+    group_coordinator_cached_buffer_max_bytes = whole(1048588, low=524288, doc=_NO_EFFECT)
+
+    # --- classic groups
+    group_min_session_timeout_ms = whole(6000, doc="Smallest session timeout a classic member may ask for.")
+    group_max_session_timeout_ms = whole(1800000, doc="Largest session timeout a classic member may ask for.")
+    group_initial_rebalance_delay_ms = whole(
+        3000, doc="How long the first rebalance of an empty group waits for members."
+    )
+    group_max_size = whole(INT_MAX, low=1, doc="Most members of a classic group.")
+
+    # --- consumer groups (KIP-848)
+    group_consumer_session_timeout_ms = whole(45000, low=1, doc="Session timeout of consumer group members.")
+    group_consumer_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
+    group_consumer_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
+    group_consumer_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to consumer group members.")
+    group_consumer_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
+    group_consumer_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
+    group_consumer_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments of a group.")
+    group_consumer_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
+    group_consumer_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
+    group_consumer_max_size = whole(INT_MAX, low=1, doc="Most members of a consumer group.")
+    group_consumer_assignors = names(("uniform", "range"), doc="Server-side assignors; the first is the default.")
+    group_consumer_migration_policy = text(
+        "bidirectional", doc="Online migration of groups: bidirectional, upgrade, downgrade or disabled."
+    )
+    group_consumer_regex_refresh_interval_ms = whole(
+        600000, low=10000, doc="How often subscribed patterns are resolved."
+    )
+
+    # --- share groups (KIP-932)
+    group_share_session_timeout_ms = whole(45000, low=1, doc="Session timeout of share group members.")
+    group_share_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
+    group_share_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
+    group_share_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to share group members.")
+    group_share_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
+    group_share_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
+    group_share_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments of a share group.")
+    group_share_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
+    group_share_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
+    group_share_max_size = whole(200, low=1, high=1000, doc="Most members of a share group.")
+    group_share_assignors = names(("simple",), doc="The assignor of share groups: exactly one.")
+    group_share_initialize_retry_interval_ms = whole(30000, low=1, doc="Wait before share state is initialized again.")
+    group_share_record_lock_duration_ms = whole(30000, low=1000, high=3600000, doc="How long a record stays acquired.")
+    group_share_min_record_lock_duration_ms = whole(
+        15000, low=1000, high=30000, doc="Lower bound of the lock duration."
+    )
+    group_share_max_record_lock_duration_ms = whole(
+        60000, low=30000, high=3600000, doc="Upper bound of the lock duration."
+    )
+    group_share_delivery_count_limit = whole(5, low=2, high=10, doc="How often a record is delivered at most.")
+    group_share_min_delivery_count_limit = whole(2, low=2, high=5, doc="Lower bound of the delivery limit.")
+    group_share_max_delivery_count_limit = whole(10, low=5, high=25, doc="Upper bound of the delivery limit.")
+    group_share_partition_max_record_locks = whole(
+        2000, low=100, high=10000, doc="Most acquired records of a partition."
+    )
+    group_share_min_partition_max_record_locks = whole(100, low=100, high=2000, doc="Lower bound of that number.")
+    group_share_max_partition_max_record_locks = whole(4000, low=2000, high=10000, doc="Upper bound of that number.")
+    group_share_max_share_sessions = whole(2000, low=1, doc="Most share sessions.")
+
+    # --- streams groups (KIP-1071)
+    group_streams_session_timeout_ms = whole(45000, low=1, doc="Default of the group setting.")
+    group_streams_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
+    group_streams_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
+    group_streams_heartbeat_interval_ms = whole(5000, low=1, doc="Default of the group setting.")
+    group_streams_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
+    group_streams_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
+    group_streams_assignment_interval_ms = whole(1000, low=0, doc="Default of the group setting.")
+    group_streams_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
+    group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
+    group_streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="Default of the group setting.")
+    group_streams_max_size = whole(INT_MAX, low=1, doc="Most members of a streams group.")
+    group_streams_num_standby_replicas = whole(0, low=0, doc="Default of the group setting.")
+    group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
+
+    # --- the share coordinator's state topic
+    share_coordinator_state_topic_num_partitions = whole(50, low=1, doc="Partitions of `__share_group_state`.")
+    share_coordinator_state_topic_replication_factor = whole(3, low=1, doc="Accepted for compatibility; one replica.")
+    share_coordinator_state_topic_min_isr = whole(2, low=1, doc="Accepted for compatibility; one replica.")
+    share_coordinator_state_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__share_group_state`.")
+    share_coordinator_snapshot_update_records_per_snapshot = whole(
+        500, low=0, high=500, doc="Update records between two snapshots of a share partition."
+    )
+    share_coordinator_state_topic_compression_codec = whole(
+        0, low=0, high=4, doc="Compression of the records of share state; 0 is none."
+    )
+    share_coordinator_state_topic_prune_interval_ms = whole(
+        300000, low=1, doc="How often records of share state are dropped that later snapshots made redundant."
+    )
+    share_coordinator_cold_partition_snapshot_interval_ms = whole(
+        300000, low=1, doc="Age at which share state gets a snapshot without need, so that the log before it can go."
+    )
+    share_coordinator_write_timeout_ms = whole(5000, low=1, doc="How long a write of share state may wait.")
+    share_coordinator_threads = whole(1, low=1, doc=_NO_EFFECT)
+    share_coordinator_append_linger_ms = whole(
+        -1, low=-1, doc="Accepted for compatibility; records are appended at once."
+    )
+    share_coordinator_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when share state is loaded.")
+
+    unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka 4.3 calls unstable.")
+    unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.")
+
+
+FAMILIES = ("consumer", "share", "streams")
+_INTERVALS = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+_SHARE_LIMITS = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+BOUNDED = (
+    *((family, name) for family in FAMILIES for name in _INTERVALS),
+    *(("share", name) for name in _SHARE_LIMITS),
+)
+"""Settings `group.FAMILY.NAME` that lie between `group.FAMILY.min.NAME` and `group.FAMILY.max.NAME`."""
+_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+
+
+def check_relations(config: GroupSettings) -> None:
+    """What one bound cannot say. Raises `InvalidSetting` naming both keys (Kafka 4.3.1 GroupCoordinatorConfig)."""
+    for family, suffix in BOUNDED:
+        low, high, value = (f"group.{family}.{bound}{suffix}" for bound in ("min.", "max.", ""))
+        _require(config, high, ">=", low)
+        _require(config, value, ">=", low)
+        _require(config, value, "<=", high)
+    for family in FAMILIES:
+        _require(config, f"group.{family}.heartbeat.interval.ms", "<", f"group.{family}.session.timeout.ms")
+    _require(config, "group.streams.num.standby.replicas", "<=", "group.streams.max.standby.replicas")
+    _require(config, "group.share.max.share.sessions", ">=", "group.share.max.size")
+    _check_lists(config)
+
+
+_WORDS = {
+    ">=": "must be greater than or equal to",
+    "<=": "must be less than or equal to",
+    "<": "must be less than",
+}
+
+
+def _require(config: GroupSettings, left: str, relation: str, right: str) -> None:
+    one: int = getattr(config, left.replace(".", "_"))
+    other: int = getattr(config, right.replace(".", "_"))
+    if not {">=": one >= other, "<=": one <= other, "<": one < other}[relation]:
+        raise InvalidSetting(f"{left} {_WORDS[relation]} {right}")
+
+
+def _check_lists(config: GroupSettings) -> None:
+    assignors = config.group_consumer_assignors
+    if not assignors or len(set(assignors)) != len(assignors):
+        raise InvalidSetting("group.consumer.assignors must name at least one assignor and none twice")
+    if len(config.group_share_assignors) != 1:
+        raise InvalidSetting("group.share.assignors must contain exactly one assignor")
+    if config.group_consumer_migration_policy.lower() not in _POLICIES:
+        raise InvalidSetting(
+            f"Invalid value {config.group_consumer_migration_policy} for configuration "
+            f"group.consumer.migration.policy: String must be one of: {', '.join(_POLICIES)}"
+        )

@@ -1,0 +1,235 @@
+"""One fetch of a share group's member: reads from its partitions, acquires records, and waits when there are none."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from groupkeeper.broker.log.partition_log import Waiter
+from groupkeeper.coordinator.share_partition.acquire import Span
+from groupkeeper.protocol.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    ShareSessionNotFound,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.share_fetch_response import AcquiredRecords, PartitionData
+from groupkeeper.protocol.record_batch import iter_headers, read_end_transaction, read_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.shares.leader import LedPartition, SharePartitions
+    from groupkeeper.broker.shares.sessions import ShareSession
+    from groupkeeper.coordinator.share_partition.acquire import Acquired
+
+    Place = tuple[bytes, int]
+
+_READ_AHEAD = 1 << 20
+"""Bytes read of a partition at most, unless the member insists on more: it gets few records of what could be read."""
+
+
+class Wanted(NamedTuple):
+    """What a member asks for.
+
+    Attributes:
+        session: whose fetch it is.
+        topics: by topic id and partition, in the order in which they are served: the topic's name, None if unknown.
+        is_strict: whether more records than `max_records` are too many.
+    """
+
+    session: ShareSession
+    topics: Mapping[Place, str | None]
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int
+    is_strict: bool
+
+
+class _Reading(NamedTuple):
+    """Whole batches of a partition, from an offset on."""
+
+    led: LedPartition
+    offset: int
+    records: bytes
+
+
+async def fetch(partitions: SharePartitions, wanted: Wanted) -> dict[Place, PartitionData]:
+    """Answers for the partitions that are wanted, without those of which nothing more may be acquired at present.
+
+    It waits while there is less than `min_bytes` to acquire.
+
+    Raises `ShareSessionNotFound` when the session ends meanwhile.
+    """
+    return await _ShareFetch(partitions, wanted).run()
+
+
+class _ShareFetch:
+    def __init__(self, partitions: SharePartitions, wanted: Wanted) -> None:
+        self._partitions = partitions
+        self._wanted = wanted
+        self._answers: dict[Place, PartitionData] = {}
+        self._ready: dict[Place, LedPartition] = {}
+
+    async def run(self) -> dict[Place, PartitionData]:
+        wanted = self._wanted
+        deadline = asyncio.get_running_loop().time() + wanted.max_wait_ms / 1000
+        is_late = wanted.max_wait_ms <= 0
+        seen: list[int] = []
+        while True:
+            self._answers = {}
+            led = await self._load()
+            if wanted.session.is_over:  # on another connection; nobody would give back what is acquired now
+                raise ShareSessionNotFound
+            readings = self._read(led)
+            size = sum(len(reading.records) for reading in readings.values())
+            if is_late or not led or size >= wanted.min_bytes:
+                count = self._acquire(readings)
+                if is_late or not led or count > 0 or wanted.min_bytes <= 0:
+                    break
+                offsets = [one.states.next_fetch_offset() for one in led.values()]
+                if offsets != seen:  # what was read belongs to aborted transactions: there may be more behind it
+                    seen = offsets
+                    await asyncio.sleep(0)
+                    continue
+            is_late = not await _wait(list(led.values()), max(wanted.min_bytes - size, 1), deadline)
+        return {
+            place: self._answers.get(place) or PartitionData(place[1])
+            for place in wanted.topics
+            if place in self._answers or place in self._ready
+        }
+
+    async def _load(self) -> dict[Place, LedPartition]:
+        """The partitions that there are; for others the answer is an error."""
+        led: dict[Place, LedPartition] = {}
+        topics = self._partitions.broker.topics
+        for place, name in self._wanted.topics.items():
+            topic_id, index = place
+            topic = topics.by_id(topic_id)
+            try:
+                if topic is None:
+                    raise UnknownTopicId if name is None else UnknownTopicOrPartition
+                if topic.partition(index) is None:
+                    raise UnknownTopicOrPartition
+                led[place] = await self._partitions.load(self._wanted.session.group_id, topic_id, index)
+            except KafkaError as error:
+                self._refuse(place, error)
+        return led
+
+    def _refuse(self, place: Place, error: KafkaError) -> None:
+        self._answers[place] = PartitionData(place[1], error.code, error.message)
+
+    def _read(self, led: Mapping[Place, LedPartition]) -> dict[Place, _Reading]:
+        ready = self._ready = {place: one for place, one in led.items() if self._can_acquire(one)}
+        readings: dict[Place, _Reading] = {}
+        room = self._wanted.max_bytes
+        for place, one in ready.items():
+            share = min(self._wanted.max_bytes // len(ready), room, max(_READ_AHEAD, self._wanted.min_bytes))
+            offset = one.states.next_fetch_offset()
+            try:
+                records = one.log.read(offset, share, at_least_one=not readings, end_offset=self._end_offset(one))
+            except OffsetOutOfRange:  # the log was cut off at its end, by a topic that was made again, say
+                continue
+            except KafkaError as error:
+                self._refuse(place, error)
+                continue
+            if records:
+                room = max(room - len(records), 0)
+                readings[place] = _Reading(one, offset, records)
+        return readings
+
+    def _can_acquire(self, led: LedPartition) -> bool:
+        led.move_start()
+        return not led.is_fenced and led.states.can_acquire(led.config.share_partition_max_record_locks)
+
+    def _end_offset(self, led: LedPartition) -> int:
+        return led.log.last_stable_offset if self._is_committed else led.log.high_watermark
+
+    @property
+    def _is_committed(self) -> bool:
+        group_config = self._partitions.broker.group_configs.of(self._wanted.session.group_id)
+        return group_config.share_isolation_level == "read_committed"
+
+    def _acquire(self, readings: Mapping[Place, _Reading]) -> int:
+        """Acquires out of what was read; returns how many records."""
+        wanted, count = self._wanted, 0
+        for place, reading in readings.items():
+            headers = list(iter_headers(reading.records))
+            spans = [Span(header.base_offset, header.last_offset) for _, header in headers]
+            aborted = _aborted(reading.led.log, reading.records, spans) if self._is_committed and spans else []
+            try:
+                acquired = reading.led.acquire(
+                    wanted.session.member_id,
+                    spans,
+                    reading.offset,
+                    aborted=aborted,
+                    max_records=wanted.max_records - count,
+                    batch_size=wanted.batch_size,
+                    is_strict=wanted.is_strict,
+                )
+            except NotLeaderOrFollower as error:
+                self._refuse(place, error)
+                continue
+            if acquired:
+                count += sum(one.last_offset - one.first_offset + 1 for one in acquired)
+                self._answers[place] = _answer(place[1], reading.records, acquired)
+        return count
+
+
+def _answer(index: int, records: bytes, acquired: Sequence[Acquired]) -> PartitionData:
+    """Whole batches, as they are in the log, from the first to the last that has acquired records."""
+    first, last = acquired[0].first_offset, acquired[-1].last_offset
+    start, end = 0, len(records)
+    for position, header in iter_headers(records):
+        if header.last_offset < first:
+            start = position + header.size_in_bytes
+        if header.base_offset <= last:
+            end = position + header.size_in_bytes
+    return PartitionData(
+        index, records=records[start:end], acquired_records=[AcquiredRecords(*one) for one in acquired]
+    )
+
+
+def _aborted(log: PartitionLog, records: bytes, spans: Sequence[Span]) -> list[Span]:
+    """The batches that belong to aborted transactions."""
+    pending = sorted(
+        log.producers.aborted_between(spans[0].first, spans[-1].last + 1), key=lambda one: one.first_offset
+    )
+    producers: set[int] = set()
+    found = []
+    for position, header in iter_headers(records):
+        while pending and pending[0].first_offset <= header.last_offset:
+            producers.add(pending.pop(0).producer_id)
+        if header.producer_id not in producers:
+            continue
+        if header.is_control:
+            marker = read_end_transaction(read_records(records, position)[0])
+            if marker is not None and not marker.is_commit:
+                producers.discard(header.producer_id)
+        elif header.is_transactional:
+            found.append(Span(header.base_offset, header.last_offset))
+    return found
+
+
+async def _wait(led: Sequence[LedPartition], missing_bytes: int, deadline: float) -> bool:
+    """Whether enough was appended, or something happened to a partition or its records, before the deadline."""
+    waiter = Waiter(missing_bytes)
+    loop = asyncio.get_running_loop()
+    timer = loop.call_at(deadline, waiter.wake)
+    for one in led:
+        one.log.add_waiter(waiter)
+        one.waiters.add(waiter)
+    try:
+        await waiter.woken
+    finally:
+        timer.cancel()
+        for one in led:
+            one.log.remove_waiter(waiter)
+            one.waiters.discard(waiter)
+    return loop.time() < deadline

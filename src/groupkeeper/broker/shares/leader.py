@@ -1,0 +1,324 @@
+"""Share-partitions led by this broker: their states in memory, stored by the share coordinator, and the locks' timers.
+
+A share-partition is loaded when a member first fetches from it, and forgotten with the last session of its group, so
+that offsets altered in between are seen. The rules are in `groupkeeper.coordinator.share_partition.partition`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from logging import getLogger
+
+from groupkeeper.broker.log.partition_log import LEADER_EPOCH
+from groupkeeper.broker.shares.persister import SharePersister
+from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
+from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET, SharePartitionKey
+from groupkeeper.protocol.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    FencedStateEpoch,
+    GroupIdNotFound,
+    KafkaError,
+    NotCoordinator,
+    NotLeaderOrFollower,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.log.partition_log import PartitionLog, Waiter
+    from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.settings.group_overrides import GroupConfig
+
+_log = getLogger("groupkeeper.broker")
+
+_PATIENCE_AT_END_S = 1.0
+
+
+class LedPartition:
+    """One share-partition and its lock timer.
+
+    Attributes:
+        log: the partition that is read.
+        states: the records' states.
+        is_fenced: whether it is led no more; every call raises `NotLeaderOrFollower` then.
+        is_void: whether the state was begun anew meanwhile: nothing that is known here may be stored any more.
+        waiters: fetches that wait for records to be given back.
+    """
+
+    def __init__(
+        self, owner: SharePartitions, key: SharePartitionKey, log: PartitionLog, states: SharePartition, epoch: int
+    ) -> None:
+        self.log = log
+        self.states = states
+        self.is_fenced = False
+        self.is_void = False
+        self.waiters: set[Waiter] = set()
+        self._owner = owner
+        self._key = key
+        self._state_epoch = epoch
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def config(self) -> GroupConfig:
+        """The group's settings as they are now."""
+        return self._owner.broker.group_configs.of(self._key.group_id)
+
+    def acquire(
+        self,
+        member_id: str,
+        spans: Sequence[Span],
+        fetch_offset: int,
+        *,
+        aborted: Sequence[Span],
+        max_records: int,
+        batch_size: int,
+        is_strict: bool,
+    ) -> list[Acquired]:
+        """Acquires records among those read; what `aborted` transactions wrote is archived instead."""
+        self._require_leadership()
+        config = self.config
+        limits = Limits(
+            max_records=max_records,
+            is_strict=is_strict,
+            batch_size=batch_size,
+            max_in_flight=config.share_partition_max_record_locks,
+            max_delivery_count=config.share_delivery_count_limit,
+            deadline_ms=self._owner.lock_time_ms() + config.share_record_lock_duration_ms,
+        )
+        acquired = acquire(self.states, member_id, spans, fetch_offset, limits)
+        if aborted:
+            acquired = archive_acquired(self.states, acquired, aborted)
+        if acquired:
+            self._arm()
+        return acquired
+
+    async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
+        """Durable when it returns. Raises `KafkaError`; then nothing has changed."""
+        self._require_leadership()
+        config = self.config
+        renewed_until_ms = self._owner.lock_time_ms() + config.share_record_lock_duration_ms
+        transition = self.states.acknowledge(
+            member_id,
+            acknowledgements,
+            max_delivery_count=config.share_delivery_count_limit,
+            renewed_until_ms=renewed_until_ms if config.share_renew_acknowledge_enable else None,
+        )
+        await self._store(transition)
+
+    async def release(self, member_id: str) -> None:
+        """Gives back what a member has acquired. Raises `KafkaError`; then its locks end when their time comes."""
+        if not self.is_fenced:
+            max_delivery_count = self.config.share_delivery_count_limit
+            await self._store(self.states.release_member(member_id, max_delivery_count=max_delivery_count))
+
+    async def _store(self, transition: Transition) -> None:
+        is_stored = False
+        try:
+            if transition.needs_storing:
+                await self._write(transition)
+            is_stored = True
+        finally:  # also when the connection ends while the share coordinator loads
+            if is_stored:
+                self.states.complete(transition)
+            else:
+                max_delivery_count = self.config.share_delivery_count_limit
+                self.states.roll_back(transition, self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
+            self.wake()
+
+    async def _write(self, transition: Transition) -> None:
+        if self.is_void:  # its epoch may still be right: offsets can be altered twice without a member between
+            raise NotLeaderOrFollower
+        group_id, topic_id, index = self._key
+        start_offset = self.states.start_offset
+        try:
+            await self._owner.persister.write_state(
+                group_id,
+                topic_id,
+                index,
+                state_epoch=self._state_epoch,
+                leader_epoch=LEADER_EPOCH,
+                start_offset=start_offset,
+                delivery_complete_count=self.states.delivery_complete_count,
+                batches=transition.batches,
+            )
+        except KafkaError as error:
+            told = _as_told(error)
+            if not isinstance(told, CoordinatorNotAvailable):  # somebody else's state counts, or none any more
+                self._owner.drop(self._key)
+            raise told from error
+        self.states.stored(start_offset)
+
+    # ------------------------------------------------------------------ locks
+
+    def _arm(self) -> None:
+        """Sees to it that the first lock's end isn't missed; a timer that is set already rings earlier."""
+        deadline_ms = self.states.next_deadline_ms() if self._timer is None else None
+        if deadline_ms is not None and not self.is_fenced:
+            delay_s = max(deadline_ms - self._owner.lock_time_ms(), 0) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        max_delivery_count = self.config.share_delivery_count_limit
+        expired = self.states.expire(self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
+        if expired.batches:
+            self._owner.spawn(self._store_expired(expired))
+            self.wake()
+        self._arm()
+
+    async def _store_expired(self, expired: Transition) -> None:
+        if self.is_void:
+            return
+        try:
+            await self._write(expired)
+        except KafkaError as error:
+            _log.warning("locks of %s ended, but that could not be stored: %s", self._key, error.message)
+
+    # ------------------------------------------------------------------ life
+
+    def move_start(self) -> None:
+        """Follows the log's start."""
+        self.states.move_start(self.log.log_start_offset)
+
+    def wake(self) -> None:
+        """Lets waiting fetches look again."""
+        for waiter in tuple(self.waiters):
+            waiter.wake()
+
+    def fence(self) -> None:
+        """Ends the leadership."""
+        self.is_fenced = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.wake()
+
+    def _require_leadership(self) -> None:
+        if self.is_fenced:
+            raise NotLeaderOrFollower
+
+
+class SharePartitions:
+    """The share-partitions that are led, by group, topic and partition.
+
+    Attributes:
+        broker: whose they are.
+        persister: where their states are stored.
+        is_stopped: whether nothing may be begun any more.
+    """
+
+    def __init__(self, broker: Broker, persister: SharePersister | None = None) -> None:
+        self.broker = broker
+        self.persister = SharePersister(broker) if persister is None else persister
+        self.is_stopped = False
+        self._led: dict[SharePartitionKey, LedPartition] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        broker.topics.on_deleted(self._topic_deleted)
+        broker.group_configs.on_changed(self._group_changed)
+        broker.share_states.on_begun_anew(self._begun_anew)
+
+    @staticmethod
+    def lock_time_ms() -> int:
+        """The time by which locks end, in milliseconds: that of the event loop, which no change of the clock moves."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def get(self, group_id: str, topic_id: bytes, index: int) -> LedPartition | None:
+        """A share-partition that is loaded, or None."""
+        return self._led.get(SharePartitionKey(group_id, topic_id, index))
+
+    async def load(self, group_id: str, topic_id: bytes, index: int) -> LedPartition:
+        """The share-partition, loaded if need be. Raises `KafkaError` as Apache Kafka's leader says it."""
+        key = SharePartitionKey(group_id, topic_id, index)
+        led = self._led.get(key)
+        if led is not None:
+            return led
+        try:
+            state = await self.persister.read_state(group_id, topic_id, index, LEADER_EPOCH)
+        except KafkaError as error:
+            raise _as_told(error) from error
+        topic = self.broker.topics.by_id(topic_id)
+        log = None if topic is None else topic.partition(index)
+        if log is None:
+            raise UnknownTopicOrPartition
+        led = self._led.get(key)  # somebody else may have loaded it meanwhile
+        if led is None:
+            start_offset = state.start_offset
+            if start_offset == UNKNOWN_OFFSET:
+                start_offset = self._reset_offset(group_id, log)
+            states = SharePartition(start_offset, state.batches)
+            led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
+            led.move_start()
+        return led
+
+    def _reset_offset(self, group_id: str, log: PartitionLog) -> int:
+        """Where a group begins that has never read the partition (`share.auto.offset.reset`)."""
+        reset = self.broker.group_configs.of(group_id).offset_reset
+        if reset.strategy == "earliest":
+            return log.log_start_offset
+        if reset.strategy == "latest":
+            return log.high_watermark
+        found = log.offset_for_timestamp(self.broker.now_ms() - reset.duration_ms)
+        return log.high_watermark if found is None else found[1]
+
+    def drop(self, key: SharePartitionKey) -> None:
+        """Forgets a share-partition; the next fetch loads it anew."""
+        led = self._led.pop(key, None)
+        if led is not None:
+            led.fence()
+
+    def _begun_anew(self, key: SharePartitionKey) -> None:
+        led = self._led.get(key)
+        if led is not None:
+            led.is_void = True
+            self.drop(key)
+
+    def drop_group(self, group_id: str) -> None:
+        """Forgets a group's share-partitions."""
+        for key in [key for key in self._led if key.group_id == group_id]:
+            self.drop(key)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Runs something that nobody waits for, until the broker stops."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Ends every leadership, once what members had acquired when their connections ended is given back."""
+        self.is_stopped = True
+        if self._tasks:
+            _, pending = await asyncio.wait(self._tasks, timeout=_PATIENCE_AT_END_S)
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+        for key in list(self._led):
+            self.drop(key)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        for key in [key for key in self._led if key.topic_id == topic.topic_id]:
+            self.drop(key)
+
+    def _group_changed(self, group_id: str) -> None:
+        for key, led in self._led.items():
+            if key.group_id == group_id:
+                led.wake()
+
+
+def _as_told(error: KafkaError) -> KafkaError:
+    """The share coordinator's error as members get it."""
+    match error:
+        case CoordinatorLoadInProgress() | CoordinatorNotAvailable() | NotCoordinator():
+            return CoordinatorNotAvailable(error.message)
+        case GroupIdNotFound() | UnknownTopicOrPartition():
+            return UnknownTopicOrPartition(error.message)
+        case FencedLeaderEpoch() | FencedStateEpoch():
+            return NotLeaderOrFollower(error.message)
+        case _:
+            return UnknownServerError(error.message)

@@ -1,0 +1,67 @@
+"""What the leader of share-partitions keeps durable, and what it may ask of their groups.
+
+The interface between the leader of share-partitions and the coordinators: in a cluster these are requests to other
+brokers (Read- and WriteShareGroupState), here they are calls.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.coordinator.share_state.state import ShareState, StateBatch
+
+
+class SharePersister:
+    """Reads and writes the state of share-partitions.
+
+    Both raise `InvalidRequest` for a share-partition that its group has not initialized, or not any more;
+    `FencedLeaderEpoch` when a newer leader was there; `UnknownTopicOrPartition` when the topic or partition is gone;
+    `CoordinatorLoadInProgress` and `NotCoordinator` when there is no share coordinator yet or any more, after having
+    waited a few seconds for it: they may be asked again. They don't yield to other tasks but for that waiting.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def read_state(self, group_id: str, topic_id: bytes, partition: int, leader_epoch: int) -> ShareState:
+        """What a leader begins with; earlier leaders are fenced from then on. A start offset of −1 was never set:
+        `share.auto.offset.reset` decides.
+        """
+        from groupkeeper.coordinator.share_state.state import SharePartitionKey
+
+        key = SharePartitionKey(group_id, topic_id, partition)
+        await self._broker.share_states.ready(key)
+        return self._broker.share_states.read(key, leader_epoch)
+
+    async def write_state(
+        self,
+        group_id: str,
+        topic_id: bytes,
+        partition: int,
+        *,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> None:
+        """Stores what changed; it is in the log when this returns.
+
+        Args:
+            state_epoch: as read. `FencedStateEpoch` is raised when the share-partition was begun anew since: its
+                offset was altered, or the group deleted and made again. What the leader knows is void then.
+            start_offset: −1 keeps the one that is stored.
+            delivery_complete_count: records from the start offset on that are acknowledged or archived.
+            batches: what changed; they are combined with those that are stored, where the one wins that was delivered
+                more often, then the higher state. What lies below the start offset is dropped.
+        """
+        from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
+        from groupkeeper.coordinator.share_state.state import SharePartitionKey
+
+        key = SharePartitionKey(group_id, topic_id, partition)
+        await self._broker.share_states.ready(key)
+        written = ShareStateWrite(state_epoch, leader_epoch, start_offset, delivery_complete_count, tuple(batches))
+        self._broker.share_states.write(key, written)

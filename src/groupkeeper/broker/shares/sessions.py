@@ -1,0 +1,151 @@
+"""Share sessions (KIP-932): which partitions a member of a share group fetches, and that it does so in order.
+
+A session ends when its member says so or its connection does; what the member has acquired is given back then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from logging import getLogger
+
+from groupkeeper.protocol.errors import (
+    InvalidShareSessionEpoch,
+    KafkaError,
+    ShareSessionLimitReached,
+    ShareSessionNotFound,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from groupkeeper.broker.shares.leader import SharePartitions
+
+    Place = tuple[bytes, int]
+
+_log = getLogger("groupkeeper.broker")
+
+FIRST_EPOCH = 0
+FINAL_EPOCH = -1
+_LAST_EPOCH = 2**31 - 1
+
+
+class ShareSession:
+    """A member's session.
+
+    Attributes:
+        epoch: what the next request must say.
+        topics: by topic id and partition: the topic's name when it was added, None if the id was unknown.
+        unanswered: partitions that were added later, or had an error: the next answer has them, even without records.
+        is_over: whether it has ended, or the member has begun another one.
+    """
+
+    def __init__(self, group_id: str, member_id: str, task: asyncio.Task[Any] | None = None) -> None:
+        """`task` serves the connection on which it began, from its beginning to its end."""
+        self.group_id = group_id
+        self.member_id = member_id
+        self.epoch = FIRST_EPOCH + 1
+        self.topics: dict[Place, str | None] = {}
+        self.unanswered: set[Place] = set()
+        self.is_over = False
+        self.task = task
+
+    def add(self, place: Place, name: str | None) -> bool:
+        """Adds a partition; whether it is a new one."""
+        is_new = place not in self.topics
+        if self.topics.get(place) is None:
+            self.topics[place] = name
+        return is_new
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Removes partitions."""
+        for place in places:
+            self.topics.pop(place, None)
+            self.unanswered.discard(place)
+
+    def advance(self) -> None:
+        """The request was in order."""
+        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+
+
+class ShareSessions:
+    """The sessions of all members. `partitions`: what they fetch from."""
+
+    def __init__(self, partitions: SharePartitions) -> None:
+        self.partitions = partitions
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._ending: set[ShareSession] = set()
+        self._sessions_of_task: dict[asyncio.Task[Any], set[ShareSession]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, group_id: str, member_id: str) -> ShareSession:
+        """A new session in the place of an earlier one of the member. Raises `ShareSessionLimitReached`."""
+        earlier = self._sessions.get((group_id, member_id))
+        if earlier is not None:
+            self._remove(earlier)
+        if len(self._sessions) >= self.partitions.broker.config.group_share_max_share_sessions:
+            raise ShareSessionLimitReached
+        task = asyncio.current_task()
+        session = self._sessions[group_id, member_id] = ShareSession(group_id, member_id, task)
+        if task is not None:
+            if task not in self._sessions_of_task:
+                self._sessions_of_task[task] = set()
+                task.add_done_callback(self._connection_ended)
+            self._sessions_of_task[task].add(session)
+        return session
+
+    def require(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
+        """The session of a request with an epoch; FINAL_EPOCH fits always.
+
+        Raises `ShareSessionNotFound`, `InvalidShareSessionEpoch`.
+        """
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            raise ShareSessionNotFound
+        if epoch not in (FINAL_EPOCH, session.epoch):
+            raise InvalidShareSessionEpoch
+        return session
+
+    async def end(self, session: ShareSession) -> None:
+        """Ends a session and gives back what its member has acquired."""
+        if self._remove(session):
+            self._ending.add(session)
+            await self._release(session)
+
+    def _remove(self, session: ShareSession) -> bool:
+        """Whether the session was still there: the member may have begun another one."""
+        key = session.group_id, session.member_id
+        is_there = self._sessions.get(key) is session
+        if is_there:
+            del self._sessions[key]
+            session.is_over = True
+            if session.task in self._sessions_of_task:
+                self._sessions_of_task[session.task].discard(session)
+        return is_there
+
+    async def _release(self, session: ShareSession) -> None:
+        try:
+            await self._give_back(session)
+        finally:
+            self._ending.discard(session)
+        # Others that end just now have yet to give back what they had.
+        if not any(one.group_id == session.group_id for one in (*self._sessions.values(), *self._ending)):
+            self.partitions.drop_group(session.group_id)
+
+    async def _give_back(self, session: ShareSession) -> None:
+        for topic_id, index in session.topics:
+            led = self.partitions.get(session.group_id, topic_id, index)
+            if led is not None:
+                try:
+                    await led.release(session.member_id)
+                except KafkaError as error:
+                    _log.warning("what %s had acquired stays locked for a while: %s", session.member_id, error.message)
+
+    def _connection_ended(self, task: asyncio.Task[Any]) -> None:
+        for session in self._sessions_of_task.pop(task):
+            if self._remove(session) and not self.partitions.is_stopped:
+                self._ending.add(session)
+                self.partitions.spawn(self._release(session))

@@ -1,0 +1,216 @@
+"""``groupkeeper context …``: clusters under names."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.contexts import files as context_files
+from groupkeeper.cli.contexts.files import Context, ContextProblem
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, add_output, check, print_report
+from groupkeeper.cli.framework.commands import Command, Entry, Family
+from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
+from groupkeeper.cli.framework.terminal import is_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+CONTEXTS = Shape(
+    "contexts",
+    "contexts",
+    [
+        Column("context", "its name"),
+        Column("in_use", "whether commands use it when nothing else names a cluster"),
+        Column("bootstrap_server", ""),
+        Column("command_config", "the file with more properties; null: none"),
+    ],
+)
+
+PROPERTIES = Shape(
+    "context",
+    "properties",
+    [Column("name", "of the property, by its Kafka name"), Column("value", "`********` in place of a secret")],
+)
+
+
+def _handling(run: Callable[[Namespace], None]) -> Callable[[Namespace], int]:
+    """What cannot be read or written is one line, and exit status 1."""
+
+    def handled(options: Namespace) -> int:
+        try:
+            run(options)
+        except ContextProblem as problem:
+            complain(f"error: {problem}\n")
+            return 1
+        return 0
+
+    return handled
+
+
+def _name(text: str) -> str:
+    if not context_files.is_name(text):
+        raise ArgumentTypeError(
+            f"{text!r} is no name: expected up to 100 ASCII letters, digits, '.', '_' and '-', a letter or digit first"
+        )
+    return text
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise ArgumentTypeError(f"{text!r}: expected NAME=VALUE, for example security.protocol=SASL_SSL")
+    return name.strip(), value.strip()
+
+
+def _add_add(command: ArgumentParser) -> None:
+    command.add_argument("name", type=_name, metavar="NAME", help="the name of the context")
+    command.add_argument(
+        "--bootstrap-server",
+        required=True,
+        type=values.servers,
+        metavar="HOST:PORT[,...]",
+        help="brokers to connect to first",
+    )
+    command.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a file of properties for the client; the context has its path, not a copy",
+    )
+    command.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        type=_property,
+        metavar="NAME=VALUE",
+        help="a property for the client, saved in the context; may be repeated",
+    )
+    command.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a property whose value is asked for without being shown, or read from a line of standard input",
+    )
+    command.add_argument("--use", action="store_true", help="select it")
+    command.add_argument("--replace", action="store_true", help="replace the context of this name")
+
+
+def _add(options: Namespace) -> None:
+    if options.name in context_files.names() and not options.replace:
+        raise ContextProblem(f"there is a context {options.name!r} already: add --replace, or take another name")
+    path = None if options.command_config is None else str(Path(options.command_config).absolute())
+    properties = dict(options.property) | {name: _ask(name) for name in options.secret}
+    _check(options, path, properties)
+    context_files.write(Context(options.name, options.bootstrap_server, path, properties))
+    if options.use or len(context_files.names()) == 1:
+        context_files.use(options.name)
+    say(f"context {options.name} saved" + (" and selected\n" if context_files.current() == options.name else "\n"))
+
+
+def _ask(name: str) -> str:
+    if is_terminal(sys.stdin):
+        from getpass import getpass
+
+        try:
+            return getpass(f"{name}: ")
+        except EOFError:
+            return ""
+    return sys.stdin.readline().rstrip("\n") if sys.stdin else ""
+
+
+def _check(options: Namespace, path: str | None, properties: dict[str, str]) -> None:
+    """Refuse what the client would refuse, while it is easy to mend."""
+    try:
+        referred = {} if path is None else values.properties(path)
+        source = "--property" if properties else "--command-config"
+        check(Cluster(options.bootstrap_server, {**referred, **properties}, source))
+    except (ArgumentTypeError, UsageMistake) as problem:
+        options.refuse(str(problem))
+
+
+def _list(options: Namespace) -> None:
+    in_use = context_files.current()
+    contexts = [context_files.read(name) for name in context_files.names()]
+    rows: list[Row] = [
+        {
+            "context": one.name,
+            "in_use": one.name == in_use,
+            "bootstrap_server": one.bootstrap_server,
+            "command_config": one.command_config,
+        }
+        for one in contexts
+    ]
+    hint = "no contexts yet: groupkeeper context add NAME --bootstrap-server HOST:PORT"
+    print_report(options, CONTEXTS, Page(rows, remarks=[] if rows else [hint]))
+
+
+def _add_show(command: ArgumentParser) -> None:
+    command.add_argument("name", nargs="?", metavar="NAME", help="default: the one in use")
+    add_output(command)
+
+
+def _show(options: Namespace) -> None:
+    name = options.name or context_files.current()
+    if name is None:
+        raise ContextProblem("no context is in use: name one, or choose one with 'groupkeeper context use NAME'")
+    context = context_files.read(name)
+    properties = {context_files.SERVERS: context.bootstrap_server}
+    if context.command_config is not None:
+        properties[context_files.COMMAND_CONFIG] = context.command_config
+    properties |= context.properties
+    rows: list[Row] = [{"name": key, "value": context_files.masked(key, value)} for key, value in properties.items()]
+    print_report(options, PROPERTIES, Page(rows))
+
+
+def _add_use(command: ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME", help="the context that commands use from now on")
+
+
+def _use(options: Namespace) -> None:
+    context_files.use(options.name)
+    say(f"context {options.name} selected\n")
+
+
+def _add_remove(command: ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME", help="the context to forget")
+
+
+def _remove(options: Namespace) -> None:
+    context_files.remove(options.name)
+    say(f"context {options.name} removed\n")
+
+
+ADD = Command(
+    _add_add,
+    _handling(_add),
+    examples="""\
+examples:
+  groupkeeper context add local --bootstrap-server localhost:9092
+  groupkeeper context add prod --bootstrap-server kafka.example.com:9093 --command-config prod.properties --use
+  groupkeeper context add eu --bootstrap-server eu.example.com:9093 \\
+      --property security.protocol=SASL_SSL --property sasl.mechanism=PLAIN --secret sasl.jaas.config""",
+)
+LIST = Command(add_output, _handling(_list))
+SHOW = Command(_add_show, _handling(_show))
+USE = Command(_add_use, _handling(_use))
+REMOVE = Command(_add_remove, _handling(_remove))
+
+_HERE = "groupkeeper.cli.contexts.family"
+
+FAMILY = Family(
+    {
+        "add": Entry("save a cluster under a name", f"{_HERE}:ADD"),
+        "list": Entry("list the contexts", f"{_HERE}:LIST"),
+        "show": Entry("show a context, without its secrets", f"{_HERE}:SHOW"),
+        "use": Entry("choose the context that commands use", f"{_HERE}:USE"),
+        "remove": Entry("forget a context", f"{_HERE}:REMOVE"),
+    },
+    "Save clusters under names, with the properties of their clients, to choose them with --context. "
+    "Each is a file that only its owner may read.",
+)

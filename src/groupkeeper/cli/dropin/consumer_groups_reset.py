@@ -1,0 +1,222 @@
+"""--reset-offsets of kafka-consumer-groups, one group at a time, with the official tool's warnings and refusals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.dropin import java
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, log_warning, say
+from groupkeeper.cli.dropin.reset_steps import (
+    check_partitions,
+    datetime_ms,
+    named_partitions,
+    not_altered,
+    nothing_later,
+    refuse_duplicates,
+)
+from groupkeeper.cli.framework.options import UsageProblem, in_hash_order
+from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
+from groupkeeper.operations import plan_csv
+from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
+from groupkeeper.operations.reset import (
+    Note,
+    NoteKind,
+    Plan,
+    Scenario,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+    ToPlan,
+    ToTime,
+    apply,
+    committed_offsets,
+    refuse_active,
+    resolve,
+)
+from groupkeeper.operations.times import BadDuration, parse_duration
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.dropin.kafka_consumer_groups import ConsumerGroups
+
+SCENARIOS = (
+    "to-offset",
+    "shift-by",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "from-file",
+)
+LOGGER = "org.apache.kafka.tools.OffsetsUtils"
+
+NewOffsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class GroupReset:
+    """Resets groups as the options say. Raises ExecutionFailure, UsageProblem and what operations refuse."""
+
+    def __init__(self, tool: ConsumerGroups) -> None:
+        self.admin = tool.admin
+        self.options = tool.options
+        self.timeout_ms = tool.timeout_ms
+        self.tool = tool
+        self.recorder = tool.recorder
+
+    async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
+        """The new offsets of one group, committed if so asked; none for a group that is active."""
+        try:
+            with failing(java.wrapped):
+                refuse_active(group_id, described)
+        except GroupIsActive as problem:
+            say(f"\nError: {problem}\n")
+            return {}
+        partitions = await self._partitions(group_id)
+        await check_partitions(self.admin, partitions, self.timeout_ms)
+        try:
+            plan = await self._plan(group_id, partitions)
+        except NoPlan as problem:
+            say(f"\nError: {problem}\n")
+            return {}
+        for note in plan.notes:
+            _tell(note)
+        # The official tool drops metadata and leader epochs.
+        bare = {tp: change._replace(after=_bare(change.after)) for tp, change in sorted(plan.changes.items())}
+        plan = plan._replace(changes=bare)
+        if self.options.has("execute") and not self.options.has("dry-run"):
+            await self._commit(plan)
+        return plan.offsets
+
+    def csv(self, plans: Mapping[str, NewOffsets]) -> str:
+        """The new offsets as --export prints them."""
+        offsets = [(group_id, {tp: offset.offset for tp, offset in plan.items()}) for group_id, plan in plans.items()]
+        return plan_csv.write(offsets, with_group=len(self.options.texts("group")) != 1) + "\n"
+
+    async def _partitions(self, group_id: str) -> Sequence[TopicPartition]:
+        if self.options.has("all-topics"):
+            return list(await self._committed(group_id))
+        if self.options.has("topic"):
+            return await named_partitions(self.admin, self.options, self.timeout_ms)
+        if not self.options.has("from-file"):
+            raise UsageProblem("One of the reset scopes should be defined: --all-topics, --topic.")
+        return []
+
+    async def _committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        with failing(java.wrapped):
+            return await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
+
+    async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> Plan:
+        scenario = await self._scenario(group_id, partitions)
+        if isinstance(scenario, ToPlan):
+            await self._refuse_unlistable(scenario.offsets)
+            partitions = list(scenario.offsets)
+        else:
+            refuse_duplicates(partitions)
+        with failing(java.wrapped):
+            return await resolve(self.admin, group_id, partitions, scenario, timeout_ms=self.timeout_ms)
+
+    async def _scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
+        options = self.options
+        if options.has("to-offset"):
+            return ToOffset(self.tool.to_offsets[0])
+        if options.has("to-earliest"):
+            return ToEarliest()
+        if options.has("to-latest"):
+            return ToLatest()
+        if options.has("shift-by"):
+            return self._shift(partitions, await self._committed(group_id))
+        if options.has("to-datetime") or options.has("by-duration"):
+            return ToTime(self._time_ms())
+        if options.has("from-file"):
+            return self._from_file(group_id)
+        if options.has("to-current"):
+            return ToCurrent(clamp=False)
+        names = ", ".join(f"[{name}]" for name in in_hash_order(SCENARIOS))
+        raise UsageProblem(f"Option '[reset-offsets]' requires one of the following scenarios: [{names}]")
+
+    def _shift(self, partitions: Sequence[TopicPartition], committed: NewOffsets) -> Scenario:
+        """The shift by the official tool's arithmetic, which wraps around."""
+        shifted = {}
+        for partition in partitions:
+            if partition not in committed:
+                raise NothingCommitted(partition)
+            if partition in shifted:
+                raise ExecutionFailure(f"Duplicate key {partition}")
+            shifted[partition] = java.to_long(committed[partition].offset + (self.tool.shift_by or 0))
+        return ToPlan(shifted)
+
+    def _time_ms(self) -> int:
+        if self.options.has("to-datetime"):
+            return datetime_ms(self.options)
+        try:
+            return parse_duration(self.tool.by_duration or "").before_ms(time.time_ns())
+        except BadDuration as problem:
+            raise ExecutionFailure(str(problem)) from None
+
+    def _from_file(self, group_id: str) -> Scenario:
+        path = self.options.texts("from-file")[0]
+        groups = self.options.texts("group")
+        try:
+            text = Path(path).read_bytes().decode("utf-8", "replace") if path else ""
+        except OSError:
+            text = None
+        if text is None or not path:
+            raise ExecutionFailure(f"java.io.IOException: Unable to read file {path}")
+        try:
+            plans = plan_csv.read(text, groups[0] if len(groups) == 1 else None, fill_gaps=True)
+        except plan_csv.NegativeOffset:
+            raise UsageProblem("Invalid negative offset") from None
+        except plan_csv.BadPlan as problem:
+            raise ExecutionFailure(f"com.fasterxml.jackson.core.JsonProcessingException: {problem}") from None
+        if group_id not in plans:
+            raise NoPlan(group_id)
+        return ToPlan(plans[group_id])
+
+    async def _refuse_unlistable(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them."""
+        topics = list(dict.fromkeys(partition.topic for partition in offsets))
+        if not topics:
+            return
+        described = await describe_topics(self.admin, topics, timeout_ms=self.timeout_ms)
+        for partition in offsets:
+            failure = described.failed.get(partition.topic)
+            if failure is None:
+                continue
+            if isinstance(failure, InvalidTopicException):
+                why = f"due to invalid topic `{partition.topic}`"
+            elif isinstance(failure, UnknownTopicOrPartition):
+                why = f"because metadata for topic `{partition.topic}` could not be found"
+            else:
+                raise ExecutionFailure(java.wrapped(failure))
+            raise ExecutionFailure(
+                java.wrapped(type(failure)(f"Failed to fetch metadata for partition {partition} {why}"))
+            )
+
+    async def _commit(self, plan: Plan) -> None:
+        with failing(java.message):
+            batch = await apply(self.admin, plan, self.recorder, timeout_ms=self.timeout_ms)
+        if batch.failed:
+            raise not_altered(batch.failed)
+
+
+def _bare(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
+    return None if commit is None else OffsetAndMetadata(commit.offset)
+
+
+def _tell(note: Note) -> None:
+    """Say why an offset isn't the one that was asked for, where and as the official tool does."""
+    if note.kind is NoteKind.NOTHING_LATER:
+        say(nothing_later(note.partition))
+        return
+    beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LATEST else "lower than earliest"
+    log_warning(
+        f"New offset ({note.asked}) is {beyond} offset for topic partition {note.partition}. "
+        f"Value will be set to {note.used}",
+        LOGGER,
+    )

@@ -1,0 +1,105 @@
+"""What the commands with the names of official tools have in common: the way in, the way out, and the cluster."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from groupkeeper.cli.dropin import java
+from groupkeeper.cli.framework.options import Options, OptionTable, UsageProblem
+from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.protocol.errors import KafkaError
+
+__all__ = [
+    "KAFKA_VERSION",
+    "ExecutionFailure",
+    "PropertiesUnreadable",
+    "complain",
+    "complain_and_say",
+    "failing",
+    "log_warning",
+    "refuse_usage",
+    "run_tool",
+    "say",
+    "show_help_or_version",
+    "states_of",
+]
+
+KAFKA_VERSION = "4.3.1"
+"""The release whose tools the drop-in commands equal."""
+
+
+class ExecutionFailure(Exception):
+    """The command could not be carried out. The text is what the official tool's exception says."""
+
+
+class PropertiesUnreadable(ExecutionFailure):
+    """The file of properties could not be read. ``reason`` is the text without the Java class in front."""
+
+    def __init__(self, java_class: str, reason: str) -> None:
+        super().__init__(f"{java_class}: {reason}")
+        self.reason = reason
+
+
+@contextmanager
+def failing(text_of: Callable[[Exception], str]) -> Iterator[None]:
+    """Turn what brokers and the client say into an ExecutionFailure with the text that the official tool gives it."""
+    try:
+        yield
+    except OperationRefused:
+        raise
+    except (KafkaError, ClientError) as error:
+        raise ExecutionFailure(text_of(error)) from error
+
+
+def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
+    """The states of a list separated by commas, any of them in any case. Raises UsageProblem."""
+    states = [GroupState.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
+    if not set(states) <= set(valid):
+        raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(valid)}")
+    return states
+
+
+def log_warning(text: str, logger: str) -> None:
+    """A warning as the official tools log it."""
+    from datetime import datetime
+
+    time = datetime.now().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    complain(f"[{time}] WARN {text} ({logger})\n")
+
+
+def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | None) -> int:
+    """Run a tool with its arguments, None: those of this program; the result is the exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
+    words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
+    # The tool is done soon: looking for cycles among what it has would cost more time than they take memory.
+    gc.disable()
+    # What the terminal's encoding lacks becomes a question mark, as Java writes it.
+    status = written(lambda: run(words), unencodable="replace")
+    if arguments is None:
+        gc.freeze()  # at its end Python would look through all that there is once more
+    return status
+
+
+def show_help_or_version(table: OptionTable, options: Options) -> int | None:
+    """The exit status when --help or --version was given and is done, None otherwise."""
+    if options.has("help"):
+        return refuse_usage(table, table.purpose)
+    if options.has("version"):
+        say(f"{KAFKA_VERSION}\n")
+        return 0
+    return None
+
+
+def refuse_usage(table: OptionTable, text: str) -> int:
+    """Show what is wrong and the help; the exit status is 1."""
+    from groupkeeper.cli.framework.help_text import render
+
+    complain(f"{text}\n{render(table)}")
+    return 1

@@ -1,0 +1,262 @@
+"""What kafka-consumer-groups prints, from typed values. Every function returns text with its line breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.dropin.java import kafka_name, width
+from groupkeeper.client.admin.types import (
+    ConsumerGroupDescription,
+    Failure,
+    GroupListing,
+    GroupState,
+    MemberDescription,
+    Node,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    InvalidGroupId,
+    NonEmptyGroup,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+
+if TYPE_CHECKING:
+    from groupkeeper.operations.describe import GroupOffsets, Places
+
+MISSING = "-"
+
+REBALANCING = (
+    GroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE,
+    GroupState.ASSIGNING,
+    GroupState.RECONCILING,
+)
+
+
+def cell(text: str, columns: int) -> str:
+    """The text, padded with blanks to so many columns."""
+    return text.ljust(columns) if text.isascii() else text + " " * (columns - width(text))
+
+
+def row(texts: Sequence[str], widths: Sequence[int]) -> str:
+    """Cells with a blank between them. A width of 0 doesn't pad."""
+    return " ".join([cell(text, columns) for text, columns in zip(texts, widths, strict=True)])
+
+
+def widest(least: int, texts: Iterable[str]) -> int:
+    """The width of a column that holds all the texts."""
+    return max([least, *map(width, texts)])
+
+
+def known(value: object) -> str:
+    """The value, or a dash when there is none."""
+    return MISSING if value is None else str(value)
+
+
+def listing(groups: Sequence[GroupListing], *, types: bool, states: bool) -> str:
+    """The table of --list with --type, --state or both."""
+    columns = [widest(15, (group.group_id for group in groups)) + 10]
+    header = ["GROUP"]
+    if types:
+        header.append("TYPE")
+    if states:
+        header.append("STATE")
+    columns += [20] * (len(header) - 1)
+    lines = [row(header, columns)]
+    for group in groups:
+        texts = [group.group_id]
+        if types:
+            texts.append(str(group.group_type or GroupState.UNKNOWN))
+        if states:
+            texts.append(str(group.group_state or GroupState.UNKNOWN))
+        lines.append(row(texts, columns))
+    return "".join(line + "\n" for line in lines)
+
+
+def all_groups(groups: Sequence[GroupListing]) -> str:
+    """The table of kafka-groups: all columns are as wide as the longest text of any of them."""
+    rows = [(group.group_id, str(group.group_type or ""), group.protocol_type) for group in groups]
+    columns = [widest(20, (text for texts in rows for text in texts))] * 3
+    header = row(("GROUP", "TYPE", "PROTOCOL"), columns)
+    return f"{header}\n" + "".join(f"{row(texts, columns)} \n" for texts in rows)
+
+
+def remark(group_id: str, state: GroupState) -> str:
+    """What a description says about a group's state on standard error, "" for nothing."""
+    if state is GroupState.EMPTY:
+        return f"\nConsumer group '{group_id}' has no active members.\n"
+    if state in REBALANCING:
+        return f"\nWarning: Consumer group '{group_id}' is rebalancing.\n"
+    return ""
+
+
+def offsets(group: GroupOffsets, *, verbose: bool) -> str:
+    """The table of --describe --offsets, "" without rows."""
+    count = len(group.offsets)
+    if not count:
+        return ""
+    group_id = group.description.group_id
+    columns = max(15, width(group_id))
+    numbers = (group.epochs, group.offsets, group.lags) if verbose else (group.offsets, group.lags)
+    step = 1 + len(numbers)
+    cells: list[object] = [cell(group_id, columns)] * (count * step)
+    cells[step - 1 :: step] = map(known, group.lags) if None in group.lags else group.lags
+    for place, column in enumerate(numbers[:-1], 1):
+        cells[place::step] = [MISSING if number < 0 else number for number in column] if min(column) < 0 else column
+    return _table_of(group.places, verbose) % ("GROUP".ljust(columns), *cells)
+
+
+_NUMBERS = ("LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
+_OWNER = ("CONSUMER-ID", "HOST", "CLIENT-ID")
+_NOBODY = (MISSING, MISSING, MISSING)
+
+
+@lru_cache
+def _table_of(places: Places, verbose: bool) -> str:
+    """The format of a table, with what it has in common with the tables of other groups, put together once.
+
+    It takes "GROUP", padded, and then for each row the group id, padded, and the numbers of the row.
+    """
+    owners = [
+        (member.member_id, member.client_host, member.client_id) if member else _NOBODY for member in places.members
+    ]
+    columns = [widest(15, (owner[0] for owner in owners)), widest(15, (owner[1] for owner in owners)), 0]
+    topic_columns = widest(15, (topic for topic, _ in places.partitions))
+
+    def line(topic: str, partition: object, numbers: Sequence[str], owner: Sequence[str]) -> str:
+        place = f"{cell(topic, topic_columns)} {partition!s:10}".replace("%", "%%")
+        return " ".join(["\n%s", place, *numbers[not verbose :], row(owner, columns).replace("%", "%%")])
+
+    lines = [line("TOPIC", "PARTITION", [f"{name:15}" for name in _NUMBERS], _OWNER)]
+    for (topic, partition), end, owner in zip(places.partitions, places.ends, owners, strict=True):
+        lines.append(line(topic, partition, ("%-15s", "%-15s", f"{known(end):15}", "%-15s"), owner))
+    return "".join(lines) + "\n"
+
+
+def assignment(partitions: Sequence[TopicPartition] | None) -> str:
+    """``my_topic:0,1;new_topic:0``, a dash when there is none."""
+    return assigned(partitions or ()) or MISSING
+
+
+def assigned(partitions: Iterable[TopicPartition]) -> str:
+    """``my_topic:0,1;new_topic:0``, "" for none."""
+    numbers_by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        numbers_by_topic.setdefault(topic, []).append(partition)
+    texts = [f"{topic}:" + ",".join(map(str, sorted(numbers))) for topic, numbers in numbers_by_topic.items()]
+    return ";".join(sorted(texts))
+
+
+def members(group: ConsumerGroupDescription, *, verbose: bool) -> str:
+    """The table of --describe --members."""
+    static = any(member.instance_id for member in group.members)
+    upgrades = {member.upgraded for member in group.members}
+    migrating = {True, False} <= upgrades
+    header = ["GROUP", "CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if static else []), "HOST", "CLIENT-ID", "#PARTITIONS"]
+    if verbose:
+        header += ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
+        header += ["UPGRADED"] if migrating else []
+    rows = [_member_texts(group, member, static, verbose, migrating) for member in group.members]
+    columns = _member_widths(group, rows, static=static, verbose=verbose, migrating=migrating)
+    lines = ["\n" + row(header, columns), *(row(texts, columns) for texts in rows)]
+    return "".join(line + "\n" for line in lines)
+
+
+def _member_texts(
+    group: ConsumerGroupDescription, member: MemberDescription, static: bool, verbose: bool, migrating: bool
+) -> list[str]:
+    texts = [group.group_id, member.member_id, *([member.instance_id or ""] if static else [])]
+    texts += [member.client_host, member.client_id, str(len(set(member.assignment)))]
+    if verbose:
+        texts += [known(member.member_epoch), assignment(member.assignment)]
+        texts += [known(group.target_assignment_epoch), assignment(member.target_assignment)]
+        texts += [known(member.upgraded).lower()] if migrating else []
+    return texts
+
+
+def _member_widths(
+    group: ConsumerGroupDescription, rows: Sequence[Sequence[str]], *, static: bool, verbose: bool, migrating: bool
+) -> list[int]:
+    def column(place: int, least: int) -> int:
+        return widest(least, (texts[place] for texts in rows))
+
+    least = [15, 15, *([17] if static else []), 15, 15]
+    columns = [column(place, size) for place, size in enumerate(least)]
+    columns.append(15 if verbose else 16)  # the official tool prints a blank after the table that isn't verbose
+    if verbose:
+        first = len(columns)
+        columns += [15, column(first + 1, 20), 15, column(first + 3, 20)]
+        columns += [0] if migrating else []
+    return columns
+
+
+def state(group: ConsumerGroupDescription, *, verbose: bool) -> str:
+    """The table of --describe --state."""
+    coordinator = coordinator_cell(group.coordinator)
+    columns = [widest(15, [group.group_id]), widest(25, [coordinator]), 20, 20, *([15, 25] if verbose else []), 0]
+    epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if verbose else []
+    header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *epochs, "#MEMBERS"]
+    texts = [group.group_id, coordinator, group.partition_assignor or MISSING, str(group.group_state)]
+    texts += [known(group.group_epoch), known(group.target_assignment_epoch)] if verbose else []
+    texts.append(str(len(group.members)))
+    return f"\n{row(header, columns)}\n{row(texts, columns)}\n"
+
+
+def coordinator_cell(node: Node) -> str:
+    """``host:port  (id)``."""
+    return f"{node.host}:{node.port}  ({node.id})"
+
+
+def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> str:
+    """The table of --reset-offsets, an empty line when there are no groups."""
+    columns = [widest(15, plans), widest(15, {tp.topic for plan in plans.values() for tp in plan}), 10, 0]
+    lines = ["\n" + row(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], columns)] if plans else []
+    for group_id, plan in plans.items():
+        for partition, offset in plan.items():
+            texts = [group_id, partition.topic, str(partition.partition), str(offset.offset)]
+            lines.append("\n" + row(texts, columns))
+    return "".join(lines) + "\n"
+
+
+def deletion_verdict(group_id: str, failure: Failure | None) -> str:
+    """The first words of --delete-offsets."""
+    if failure is None:
+        return f"Request succeeded for deleting offsets from group {group_id}.\n"
+    if isinstance(failure, InvalidGroupId | GroupIdNotFound | GroupAuthorizationFailed | NonEmptyGroup):
+        return f"\nError: {failure.text}\n"
+    if isinstance(failure, GroupSubscribedToTopic | TopicAuthorizationFailed | UnknownTopicOrPartition):
+        return "\nError: Encountered some partition-level error, see the follow-up details.\n"
+    return f"\nError: Encountered some unknown error: {kafka_name(failure)}\n"
+
+
+def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:
+    """The table of --delete-offsets: why a partition's offset is still there, or None; partition −1: the topic.
+
+    Ordered by the text of topic and partition, so that partition 10 comes before 2.
+    """
+    columns = [widest(15, (topic for topic, _ in outcomes)), 10, 15]
+    lines = ["\n" + row(["TOPIC", "PARTITION", "STATUS"], columns)]
+    for topic, partition in sorted(outcomes, key=lambda key: f"{key[0]}{key[1]}"):
+        problem = outcomes[topic, partition]
+        status = "Successful" if problem is None else f"Error: {problem}"
+        lines.append("\n" + row([topic, MISSING if partition < 0 else str(partition), status], columns))
+    return "".join(lines) + "\n"
+
+
+def deleted_groups(deleted: Sequence[str], failed: Mapping[str, str], *, kind: str = "consumer") -> str:
+    """What --delete says: ``failed`` has the reasons, ``kind`` is consumer or share."""
+    names = ", ".join(f"'{group_id}'" for group_id in deleted)
+    if not failed:
+        return f"Deletion of requested {kind} groups ({names}) was successful.\n"
+    lines = [f"\nError: Deletion of some {kind} groups failed:\n"]
+    lines += [f"* Group '{group_id}' could not be deleted due to: {why}\n" for group_id, why in failed.items()]
+    if deleted:
+        lines.append(f"\nThese {kind} groups were deleted successfully: {names}\n")
+    return "".join(lines)

@@ -1,0 +1,312 @@
+"""kafka-consumer-group-reset, the tool of KIP-122's first version. Kafka never shipped it: the document is followed.
+
+The plan (--generate without --output-file) and the results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from pathlib import Path
+
+from groupkeeper import __version__
+from groupkeeper.cli.dropin.drop_in import refuse_usage, run_tool
+from groupkeeper.cli.dropin.groups_text import known, row, widest
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.files import Unsaved, check_writable, save
+from groupkeeper.cli.framework.journalling import recorder
+from groupkeeper.cli.framework.options import Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations import group_reset
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.group_reset import Entry, Finding, Report
+from groupkeeper.operations.plans import kip122
+from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan
+from groupkeeper.operations.plans.model import Trouble
+from groupkeeper.operations.plans.recording import error_name
+from groupkeeper.operations.times import BadDatetime, BadDuration
+from groupkeeper.operations.xsd_times import parse_xsd_datetime, parse_xsd_duration
+from groupkeeper.protocol.errors import KafkaError
+
+TOOL = "kafka-consumer-group-reset"
+OPERATIONS = ("generate", "verify", "execute", "generate-and-execute")
+DATETIMES = ("reset-to-datetime", "reset-to-timestamp")
+OUTPUTS = ("output-file", "output")
+GENERATING = ("group", "topics", "reset-from-period", *DATETIMES, *OUTPUTS)
+COLUMNS = (
+    "GROUP",
+    "TOPIC",
+    "PARTITION",
+    "PLAN-OFFSET",
+    "CURRENT-OFFSET",
+    "OLDEST-OFFSET",
+    "LATEST-OFFSET",
+    "STATUS",
+)
+NOTHING_DONE = "nothing will be executed for it"
+
+TABLE = OptionTable(
+    TOOL,
+    "Resets the committed offsets of a consumer group by a plan that is generated, verified and executed.",
+    [
+        Option("bootstrap-server", "The brokers to connect to first. Always needed.", "HOST1:PORT1,...,HOST3:PORT3"),
+        Option("command-config", "A file of properties for the admin client.", "config file"),
+        Option("timeout", "Time for each call to the brokers.", "timeout (ms)", "Long", default=30000),
+        Option("generate", "Write a plan: the offsets of a time, or the current ones. Changes nothing."),
+        Option("verify", "Compare a plan with the cluster. Changes nothing."),
+        Option("execute", "Commit the offsets of a plan. The group must have no members."),
+        Option("generate-and-execute", "Both, without a file in between."),
+        Option("group", "The group. Needed by --generate and --generate-and-execute.", "consumer group"),
+        Option("topics", "Topics, separated by commas; all that the group consumes when left out.", "topic1,topic2"),
+        Option(
+            "reset-to-datetime",
+            "To the first records from this time on, an xsd:dateTime: 2017-01-01T09:00:00.000, UTC unless it ends "
+            "with Z or +01:00.",
+            "dateTime",
+        ),
+        Option("reset-to-timestamp", "The same as --reset-to-datetime.", "dateTime"),
+        Option(
+            "reset-from-period",
+            "To the first records from so long ago on, an xsd:duration: P1M (a month), PT1M (a minute), P1DT2H.",
+            "duration",
+        ),
+        Option("output-file", "Where to write the plan; standard output when left out.", "path"),
+        Option("output", "The same as --output-file.", "path"),
+        Option("reset-json-file", "The plan that --verify and --execute read.", "path"),
+        Option("debug", "Show the traceback of an error."),
+        Option("help", "Show this help.", is_help=True),
+        Option("version", "Show the version.", is_help=True),
+    ],
+)
+
+
+class Failed(Exception):
+    """The operation ends here. The text says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; the result is the exit status: 0, or 1 for a wrong usage and for a failure."""
+    return run_tool(run, arguments)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Read the arguments, and carry out the one operation."""
+    if not arguments:
+        return refuse_usage(TABLE, TABLE.purpose)
+    try:
+        options = TABLE.parse(arguments)
+        if options.has("help"):
+            return refuse_usage(TABLE, TABLE.purpose)
+        if options.has("version"):
+            say(f"{__version__}\n")
+            return 0
+        operation = operation_of(options)
+        if operation == "verify" or operation == "execute":
+            return asyncio.run(_with_plan(options, operation))
+        return asyncio.run(_generate(options, operation, target_ms(options)))
+    except (UsageProblem, OptionProblem) as problem:
+        return refuse_usage(TABLE, str(problem))
+    except GroupIsActive as refusal:
+        complain(f"Error: group {refusal.group_id}: {refusal}; nothing was changed\n")
+        return 1
+    except (Failed, Unsaved, KafkaError, ClientError) as problem:
+        if "--debug" in arguments:
+            raise
+        code = f" ({error_name(problem)})" if isinstance(problem, KafkaError) else ""
+        complain(f"Error: {problem}{code}\n")
+        return 1
+
+
+def operation_of(options: Options) -> str:
+    """The operation, whose options fit. Raises UsageProblem."""
+    given = options.given(OPERATIONS)
+    if len(given) != 1:
+        names = ", ".join(f"--{name}" for name in OPERATIONS)
+        raise UsageProblem(f"Command must include exactly one action: {names}")
+    operation = given[0]
+    reads = operation in ("verify", "execute")
+    for name in options.given(GENERATING if reads else ("reset-json-file",)):
+        raise UsageProblem(f'Option "[{operation}]" can\'t be used with option "[{name}]"')
+    for name in ("bootstrap-server", "reset-json-file" if reads else "group"):
+        if not options.text(name):
+            raise UsageProblem(f'Missing required argument "[{name}]"')
+    _refuse_several(options, (*DATETIMES, "reset-from-period"))
+    _refuse_several(options, OUTPUTS)
+    for name in options.given(("topics", *OUTPUTS)):
+        if not options.text(name):
+            raise UsageProblem(f'Option "[{name}]" has no value')
+    if options.strays:
+        raise UsageProblem(f"{options.strays[0]!r} belongs to no option")
+    timeout_ms(options)
+    return operation
+
+
+def _refuse_several(options: Options, names: Sequence[str]) -> None:
+    given = options.given(names)
+    if len(given) > 1:
+        raise UsageProblem(f'Option "[{given[0]}]" can\'t be used with option "[{given[1]}]"')
+
+
+def timeout_ms(options: Options) -> int:
+    """The time for each call. Raises UsageProblem."""
+    timeout = options.number("timeout") or 0
+    if not 0 < timeout < 2**31:
+        raise UsageProblem(f"--timeout is {timeout}, and must be a number of milliseconds from 1 on")
+    return timeout
+
+
+def target_ms(options: Options) -> int | None:
+    """The time to go to, None: the current offsets. Raises UsageProblem."""
+    try:
+        for name in options.given(DATETIMES):
+            return parse_xsd_datetime(options.text(name) or "")
+        if options.has("reset-from-period"):
+            return parse_xsd_duration(options.text("reset-from-period") or "").before_ms(time.time_ns() // 10**6)
+    except (BadDatetime, BadDuration) as problem:
+        raise UsageProblem(str(problem)) from None
+    return None
+
+
+def topics_of(options: Options) -> list[str] | None:
+    """The topics asked for, None: all that the group consumes. Raises UsageProblem."""
+    if not options.has("topics"):
+        return None
+    topics = [name.strip() for name in (options.text("topics") or "").split(",")]
+    if not all(topics):
+        raise UsageProblem("--topics has a topic without a name")
+    return topics
+
+
+def open_admin(options: Options) -> Admin:
+    """The admin client that the options ask for. Raises UsageProblem, Failed."""
+    try:
+        servers = values.servers(options.text("bootstrap-server") or "")
+        path = options.text("command-config")
+        properties = {} if path is None else values.properties(path)
+    except ArgumentTypeError as problem:
+        raise UsageProblem(str(problem)) from None
+    return Admin(servers, properties=properties, default_timeout_ms=timeout_ms(options))
+
+
+async def _generate(options: Options, operation: str, timestamp_ms: int | None) -> int:
+    group_id = options.text("group") or ""
+    topics = topics_of(options)
+    path = next((options.text(name) for name in options.given(OUTPUTS)), None)
+    if path is not None:
+        check_writable(path)
+    async with open_admin(options) as admin:
+        if operation == "generate-and-execute":
+            empty = await group_reset.examine(admin, ResetPlan(group_id, {}))
+            empty.groups.refuse_active(group_id)
+        made = await group_reset.generate(admin, group_id, topics, timestamp_ms)
+        for warning in made.warnings:
+            warn(warning)
+        if path is not None:
+            save(path, [kip122.write(made.plan)])
+        if operation == "generate":
+            _tell_of(made.report)
+            complain(table(made.report))
+            if path is None:
+                say(kip122.write(made.plan))
+            return 1 if made.report.failures else 0
+        return await _execute(admin, made.report)
+
+
+async def _with_plan(options: Options, operation: str) -> int:
+    plan = read_plan(options.text("reset-json-file") or "")
+    async with open_admin(options) as admin:
+        report = await group_reset.examine(admin, plan)
+        if operation == "execute":
+            return await _execute(admin, report)
+    _tell_of(report)
+    say(table(report))
+    return 1 if report.failures else 0
+
+
+async def _execute(admin: Admin, report: Report) -> int:
+    report.groups.refuse_active(report.group_id)
+    _tell_of(report)
+    offsets, troubles = await group_reset.execute(
+        admin, report, recorder(TOOL, lambda problem: warn(f"the change is not journalled: {problem}"))
+    )
+    rows = [(report.group_id, tp.topic, str(tp.partition), str(offset)) for tp, offset in sorted(offsets.items())]
+    say(_columns(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows))
+    for trouble in troubles:
+        complain(f"Error: {_where(trouble)}: {trouble.failure} ({error_name(trouble.failure)})\n")
+    return 1 if troubles or report.failures else 0
+
+
+def _where(trouble: Trouble) -> str:
+    return str(trouble.group_id if trouble.place is None else trouble.place)
+
+
+def read_plan(path: str) -> ResetPlan:
+    """The plan in a file. Raises Failed, before any broker is asked."""
+    try:
+        return kip122.read(Path(path).read_bytes().decode("utf-8-sig"))
+    except OSError as problem:
+        raise Failed(f"cannot read {path}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise Failed(f"{path} is no text in UTF-8: byte {problem.start + 1}") from None
+    except BadResetPlan as problem:
+        raise Failed(f"{path}: {problem}") from None
+
+
+def _tell_of(report: Report) -> None:
+    """The group's state, a line for each warning, and what cannot be looked at."""
+    state = "does not exist" if report.state is GroupState.DEAD else f"is {report.state}"
+    complain(f"Group {report.group_id} {state}.\n")
+    for entry in report.entries:
+        if entry.failure is not None:
+            complain(f"Error: {entry.place}: {entry.failure} ({error_name(entry.failure)})\n")
+        elif entry.finding is not Finding.OK:
+            warn(f"{entry.place}: {reason(entry)}")
+
+
+def reason(entry: Entry) -> str:
+    """What is wrong with an entry, and what comes of it."""
+    if entry.finding is Finding.OUT_OF_RANGE:
+        end = "latest" if entry.applied == entry.latest else "oldest"
+        return f"offset {entry.planned} is out of range, it will be reset to the {end} offset {entry.applied}"
+    return f"{entry.finding.value}, {NOTHING_DONE}"
+
+
+def warn(text: str) -> None:
+    """A warning on standard error."""
+    complain(f"WARN: {text}\n")
+
+
+def status(entry: Entry) -> str:
+    """OK, or a warning."""
+    if entry.failure is not None:
+        return f"ERROR: {error_name(entry.failure)}"
+    return "OK" if entry.finding is Finding.OK else f"WARN: {reason(entry)}"
+
+
+def table(report: Report) -> str:
+    """The plan beside the cluster."""
+    rows = [
+        (
+            report.group_id,
+            entry.place.topic,
+            str(entry.place.partition),
+            str(entry.planned),
+            known(entry.current),
+            known(entry.oldest),
+            known(entry.latest),
+            status(entry),
+        )
+        for entry in report.entries
+    ]
+    return _columns(COLUMNS, rows)
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [names, *rows]
+    widths = [widest(0, texts) for texts in zip(*lines, strict=True)]
+    return "".join(row(line, [*widths[:-1], 0]) + "\n" for line in lines)

@@ -1,0 +1,63 @@
+"""What resets of consumer groups and of share groups have in common: partitions, times, and the official words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from groupkeeper.cli.dropin import java
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
+from groupkeeper.cli.framework.options import Options
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.reset import partitions_of, refuse_unusable
+from groupkeeper.operations.times import BadDatetime, parse_datetime
+from groupkeeper.operations.topics import describe_topics
+
+
+async def named_partitions(admin: Admin, options: Options, timeout_ms: int) -> Sequence[TopicPartition]:
+    """The partitions that --topic names. Raises BadTopicArgument, ExecutionFailure."""
+    arguments = options.texts("topic")
+    whole = [argument for argument in arguments if ":" not in argument]
+    numbered = [argument for argument in arguments if ":" in argument]
+    with failing(java.message):
+        return await partitions_of(admin, [*numbered, *java.asked_topics(whole)], timeout_ms=timeout_ms)
+
+
+async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition], timeout_ms: int) -> None:
+    """Refuse partitions that don't exist or have no leader.
+
+    Raises ExecutionFailure (of several topics that can't be described, for the one that Java's map has first),
+    PartitionsMissing, PartitionsLeaderless.
+    """
+    topics = java.asked_topics(java.hash_order((partition.topic for partition in partitions), java.string_hash))
+    with failing(java.wrapped):
+        refuse_unusable(partitions, (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all())
+
+
+def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:
+    """Topics that overlap are too much for the official tool's maps. Raises ExecutionFailure."""
+    if len(set(partitions)) < len(partitions):
+        twice = next(partition for partition in partitions if partitions.count(partition) > 1)
+        raise ExecutionFailure(f"Duplicate key {twice}")
+
+
+def datetime_ms(options: Options) -> int:
+    """The time of --to-datetime. Raises ExecutionFailure."""
+    try:
+        return parse_datetime(options.texts("to-datetime")[0])
+    except BadDatetime as problem:
+        raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
+
+
+def nothing_later(partition: TopicPartition) -> str:
+    """Said of a partition without a record from the time on, empty or not."""
+    return (
+        f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
+        "Falling back to latest known offset.\n"
+    )
+
+
+def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
+    """The failure of a reset of which the coordinator refuses some partitions."""
+    names = ", ".join(map(str, java.hash_order(partitions, java.partition_hash)))
+    return ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")

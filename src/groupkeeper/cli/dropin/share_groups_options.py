@@ -1,0 +1,109 @@
+"""The options of kafka-share-groups, and which of them go together, checked in the official tool's order."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
+from groupkeeper.cli.dropin.consumer_groups_options import check_views
+from groupkeeper.cli.framework.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
+SCENARIOS = ("to-datetime", "to-earliest", "to-latest")
+
+_SAME = (
+    "command-config",
+    "describe",
+    "timeout",
+    "dry-run",
+    "execute",
+    "to-datetime",
+    "to-earliest",
+    "to-latest",
+    "members",
+    "offsets",
+    "state",
+    "verbose",
+    "help",
+    "version",
+)
+
+TABLE = OptionTable(
+    "kafka-share-groups",
+    # The official tool's words, as they are also what it says when it is called without arguments.
+    "This tool helps to list, describe, reset and delete share groups.",
+    [
+        Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
+        *(CONSUMER_GROUPS[name] for name in _SAME),
+        Option(
+            "group",
+            "The group to act on. Give it again for several groups, where the action takes several.",
+            "share group",
+        ),
+        Option(
+            "topic",
+            "The topic whose offsets to reset or delete. Give it again for several topics. For a reset `orders:0,1,2` "
+            "stands for those partitions of the topic `orders` only.",
+            "topic",
+        ),
+        Option("all-topics", "Reset the offsets of every partition that the group has subscribed to."),
+        Option("list", "List the share groups of the cluster."),
+        Option("all-groups", "Act on all share groups."),
+        Option("delete", "Delete groups that have no members, with all their offsets."),
+        Option(
+            "reset-offsets",
+            "Set the start offsets of a group that has no members. Name the partitions by --all-topics or --topic, and "
+            "the offsets by one of --to-earliest, --to-latest and --to-datetime. --dry-run shows the new offsets, "
+            "--execute sets them.",
+        ),
+        Option("delete-offsets", "Delete the offsets of one group for the topics given."),
+    ],
+    summary="Lists, describes and deletes share groups, and resets or deletes their offsets.",
+)
+
+
+def check(options: Options) -> None:
+    """Refuse what doesn't go together, by raising UsageProblem; SeveralArguments for a state given twice."""
+    if not options.has("bootstrap-server"):
+        raise UsageProblem('Missing required argument "[bootstrap-server]"')
+    if options.has("describe"):
+        _need_one_of(options, "describe", ("all-groups", "group"))
+        check_views(options)
+    if options.has("delete"):
+        _check_delete(options)
+    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
+        raise UsageProblem("Option [delete-offsets] takes the following options: [group], [topic]")
+    if options.has("reset-offsets"):
+        _check_reset(options)
+    refuse(options, "group", ("all-groups",))
+    refuse(options, "group", ("list",))
+    refuse(options, "topic", ("list", "describe"))
+    if len(options.given(ACTIONS)) != 1:
+        names = ", ".join(f"--{name}" for name in ACTIONS)
+        raise UsageProblem(f"Command must include exactly one action: {names}.")
+
+
+def _check_delete(options: Options) -> None:
+    if not options.has("group") and not options.has("all-groups"):
+        raise UsageProblem("Option [delete] takes the options [group] or [all-groups]")
+    if options.has("group") and options.has("all-groups"):
+        raise UsageProblem("Option [delete] takes either [group] or [all-groups], not both.")
+    if options.has("topic"):
+        raise UsageProblem("Option [delete] does not take the option: [topic]")
+
+
+def _check_reset(options: Options) -> None:
+    if options.has("dry-run") and options.has("execute"):
+        raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not options.has("dry-run") and not options.has("execute"):
+        raise UsageProblem("Option [reset-offsets] takes the option: [execute] or [dry-run]")
+    if not options.has("group"):
+        raise UsageProblem("Option [reset-offsets] takes the option: [group]")
+    _need_one_of(options, "reset-offsets", ("all-topics", "topic"))
+    _need_one_of(options, "reset-offsets", SCENARIOS)
+    for scenario in SCENARIOS:
+        refuse(options, scenario, [name for name in in_hash_order(SCENARIOS) if name != scenario])
+
+
+def _need_one_of(options: Options, action: str, names: tuple[str, ...]) -> None:
+    if not options.given(names):
+        listed = ", ".join(f"[{name}]" for name in names)
+        raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")

@@ -1,0 +1,294 @@
+"""Commands that ask a cluster: which one, how their report is written, and what happens when it takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from argparse import Namespace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from groupkeeper.cli.contexts import files as context_files
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.output import complain, flush, say
+from groupkeeper.cli.framework.render import (
+    CsvWriter,
+    JsonLinesWriter,
+    JsonWriter,
+    PlainWriter,
+    TableWriter,
+    Writer,
+    problem_text,
+    remark_text,
+)
+from groupkeeper.cli.framework.reports import Page, Problem, Shape, Value, problem_of
+from groupkeeper.cli.framework.terminal import Progress, has_colour
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+from groupkeeper.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+PATIENCE_S = 1.0
+"""After so long without a connection, it is said what the brokers' addresses answer."""
+
+Pages = Callable[["Asking"], AsyncIterator[Page]]
+"""What a command does: asks, and gives its report page by page. What it raises is the report's last problem."""
+
+
+class UsageMistake(Exception):
+    """The arguments make no sense together, or for the client."""
+
+
+class Cluster(NamedTuple):
+    """Where a cluster is, the properties of its clients, and where those stand, for messages."""
+
+    bootstrap_server: str
+    properties: Mapping[str, str]
+    source: str = "--bootstrap-server"
+
+
+class Asking(NamedTuple):
+    """What a command asks with. ``is_secured``: the client has to say who it is, so that some things may be hidden."""
+
+    admin: Admin
+    options: Namespace
+    progress: Progress
+    is_secured: bool = False
+
+
+class Report(NamedTuple):
+    """What a command reports. ``more``: facts about the whole unless a page says otherwise. ``is_plain``: no rows.
+    ``has_lines``: it has no end, so JSON is one object for each row.
+    """
+
+    shape: Shape
+    pages: Pages
+    more: Mapping[str, Value] = {}
+    with_columns: Sequence[str] = ()
+    is_plain: bool = False
+    has_lines: bool = False
+
+
+def add_cluster(command: ArgumentParser) -> None:
+    """The arguments that say which cluster to ask, and how to write the report."""
+    where = command.add_argument_group("cluster")
+    where.add_argument(
+        "--bootstrap-server",
+        type=values.servers,
+        metavar="HOST:PORT[,...]",
+        help="brokers to connect to first; default: those of the context",
+    )
+    where.add_argument(
+        "--context",
+        metavar="NAME",
+        help=f"the cluster saved under this name; default: ${context_files.VARIABLE}, else the one in use "
+        "(groupkeeper context use), unless --bootstrap-server is given",
+    )
+    where.add_argument(
+        "--command-config",
+        type=values.properties,
+        metavar="FILE",
+        help="properties for the client, by their Kafka names; they win over the context's",
+    )
+    where.add_argument(
+        "--timeout", type=values.timeout_ms, default=30000, metavar="MS", help="of each call; default: 30000"
+    )
+    add_output(command)
+
+
+def add_output(command: ArgumentParser) -> None:
+    """The arguments that say how to write a report."""
+    how = command.add_argument_group("output")
+    how.add_argument("--output", choices=["table", "json", "csv"], default="table", help="default: table")
+    how.add_argument("--wide", action="store_true", help="all columns in the table")
+    how.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="default: auto, on a terminal unless NO_COLOR is set",
+    )
+
+
+def cluster_of(options: Namespace) -> Cluster:
+    """The cluster that the options, the environment and the context in use name, in this order. Raises UsageMistake."""
+    name = options.context
+    if name is None and options.bootstrap_server is None:
+        name = os.environ.get(context_files.VARIABLE) or context_files.current()
+    given: Mapping[str, str] = options.command_config or {}
+    source = "--command-config" if given else "--bootstrap-server" if name is None else f"--context {name}"
+    if name is None:
+        if options.bootstrap_server is None:
+            raise UsageMistake(
+                "no cluster is named: give --bootstrap-server HOST:PORT or --context NAME, "
+                f"set {context_files.VARIABLE}, or choose one with 'groupkeeper context use NAME'"
+            )
+        note_misspelt(given)
+        return Cluster(options.bootstrap_server, given, source)
+    try:
+        context = context_files.read(name)
+    except context_files.ContextProblem as problem:
+        raise UsageMistake(str(problem)) from None
+    properties = {**_referred(context), **context.properties, **given}
+    if context.properties and context_files.is_open_to_others(name):
+        complain(f"note: other users may read the file of context {name}, which can hold secrets\n")
+    note_misspelt(properties)
+    return Cluster(options.bootstrap_server or context.bootstrap_server, properties, source)
+
+
+def admin_of(cluster: Cluster, timeout_ms: int) -> Admin:
+    """The cluster's client, not connected yet. Raises UsageMistake when its properties make no client."""
+    try:
+        return Admin(cluster.bootstrap_server, properties=cluster.properties, default_timeout_ms=timeout_ms)
+    except ClientError as problem:
+        raise UsageMistake(f"argument {cluster.source}: {problem}") from None
+
+
+def check(cluster: Cluster) -> None:
+    """Raise UsageMistake for what makes no client, and note properties that are perhaps misspelt."""
+    note_misspelt(cluster.properties)
+    admin_of(cluster, 1)
+
+
+def note_misspelt(properties: Mapping[str, str]) -> None:
+    """Say which names are perhaps misspelt. Others that are unknown pass: files of Java's clients may have them."""
+    if not properties:
+        return
+    from groupkeeper.cli.framework.properties import misspelt
+
+    for name, meant in misspelt(properties).items():
+        complain(f"note: there is no client property {name!r}; did you mean {meant!r}?\n")
+
+
+def _referred(context: context_files.Context) -> Mapping[str, str]:
+    from argparse import ArgumentTypeError
+
+    if context.command_config is None:
+        return {}
+    try:
+        return values.properties(context.command_config)
+    except ArgumentTypeError as problem:
+        raise UsageMistake(f"context {context.name}: {problem}") from None
+
+
+def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
+    """Carry out a command, write its report as it comes, and give the exit status."""
+    try:
+        report = report_of(options)
+        cluster = cluster_of(options)
+        # Rows come by the hundred thousand and are no cycles: looking for those less often saves a seventh of it.
+        gc.set_threshold(100_000)
+        return asyncio.run(_run(options, report, cluster))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+
+
+async def _run(options: Namespace, report: Report, cluster: Cluster) -> int:
+    admin = admin_of(cluster, options.timeout)
+    writer = _writer(options, report)
+    problems: list[Problem] = []
+    remarks: list[str] = []
+    is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
+    async with Progress() as progress:
+        say(writer.begin())
+        try:
+            async with aclosing(_pages(cluster, report, Asking(admin, options, progress, is_secured))) as pages:
+                async for page in pages:
+                    progress.clear()
+                    say(writer.page(page))
+                    flush()
+                    problems += page.problems
+                    remarks += page.remarks
+        except asyncio.CancelledError:
+            # Ctrl-C: what is there so far should still be readable, and say that it isn't all.
+            if options.output == "json" and not report.has_lines:
+                say(writer.page(Page(problems=[_INTERRUPTED])) + writer.end())
+            raise
+        progress.clear()
+        say(writer.end())
+    return _tell(options, remarks, problems)
+
+
+_INTERRUPTED = Problem("INTERRUPTED", "interrupted: there may be more")
+
+
+def print_report(options: Namespace, shape: Shape, page: Page) -> int:
+    """Write a report of one page that no cluster is asked for, and give the exit status."""
+    writer = _writer(options, Report(shape, _nothing))
+    say(writer.begin() + writer.page(page) + writer.end())
+    return _tell(options, page.remarks, page.problems)
+
+
+async def _nothing(asking: Asking) -> AsyncIterator[Page]:
+    return
+    yield
+
+
+def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem]) -> int:
+    """Say on standard error what is noteworthy and what failed, unless the report has it; the exit status."""
+    if options.output != "json":
+        is_coloured = has_colour(sys.stderr, options.color)
+        complain("".join(map(remark_text, remarks)))
+        complain("".join(problem_text(problem, has_colour=is_coloured) for problem in problems))
+    return 1 if problems else 0
+
+
+def _writer(options: Namespace, report: Report) -> Writer:
+    if report.is_plain:
+        return PlainWriter()
+    if options.output == "json" and report.has_lines:
+        return JsonLinesWriter(report.shape, encoding=sys.stdout.encoding)
+    if options.output == "json":
+        return JsonWriter(report.shape, report.more, encoding=sys.stdout.encoding)
+    if options.output == "csv":
+        return CsvWriter(report.shape)
+    shown = [column.name for column in report.shape.columns] if options.wide else report.with_columns
+    return TableWriter(report.shape, has_colour=has_colour(sys.stdout, options.color), with_columns=shown)
+
+
+async def _pages(cluster: Cluster, report: Report, asking: Asking) -> AsyncGenerator[Page, None]:
+    """The pages of a report; what fails as a whole is a problem on the last one."""
+    try:
+        async with AsyncExitStack() as stack:
+            asking.progress.say(f"connecting to {cluster.bootstrap_server}")
+            async with beside(_tell_of_refusals(cluster, asking)):
+                await stack.enter_async_context(asking.admin)
+            async for page in report.pages(asking):
+                yield page
+    except (KafkaError, ClientError) as problem:
+        yield Page(problems=[problem_of(problem)])
+
+
+async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
+    """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
+    await asyncio.sleep(PATIENCE_S)
+    if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
+        asking.progress.clear()
+        complain(f"note: {refusals}; trying until {asking.options.timeout / 1000:g} s have passed\n")
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """While this lasts, the work goes on; what is left of it is ended, and has ended afterwards."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def refusals_of(bootstrap_server: str) -> str | None:
+    """What the addresses answer, where none lets the client in; None: one does."""
+    from groupkeeper.operations.reach import Reach, try_addresses
+
+    answers = await try_addresses(bootstrap_server, timeout_s=PATIENCE_S)
+    if any(reach is Reach.OPEN for _, reach in answers):
+        return None
+    return ", ".join(f"{reach.value} {address}" for address, reach in answers)

@@ -1,0 +1,247 @@
+"""The tree of the commands of ``groupkeeper``: what there is, and the parser of what was typed.
+
+A family of commands is a table of names; a command adds its arguments to a parser, and runs with what was parsed. Only
+the modules on the way to the command that was typed are imported. To add a command: a ``Command`` in the module of its
+family, and its line in the family's table. To add a family: a module with a ``Family``, and its line in ``COMMANDS``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
+
+from groupkeeper import __version__
+from groupkeeper.cli.framework.output import complain, say
+
+
+class Entry(NamedTuple):
+    """A name in a table of commands. ``where`` is ``module:NAME`` of its Command or Family."""
+
+    purpose: str
+    where: str
+
+    def load(self) -> Command | Family:
+        module, _, name = self.where.partition(":")
+        loaded = getattr(import_module(module), name)
+        assert isinstance(loaded, Command | Family)
+        return loaded
+
+
+class Command(NamedTuple):
+    """``run`` gives the exit status. It finds ``refuse`` among the options, which ends with a wrong usage."""
+
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
+    description: str = ""
+    examples: str = ""
+
+
+class Family(NamedTuple):
+    """Commands with a word in common."""
+
+    commands: Mapping[str, Entry]
+    description: str = ""
+
+
+COMMANDS = {
+    "groups": Entry("list, describe, reset and delete consumer groups", "groupkeeper.cli.groups.family:FAMILY"),
+    "plan": Entry(
+        "plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plans.family:FAMILY"
+    ),
+    "apply": Entry("carry out a plan, if the cluster is still as the plan says", "groupkeeper.cli.plans.apply:APPLY"),
+    "undo": Entry("take a change back, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
+    "history": Entry("show what was changed from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
+    "context": Entry(
+        "save clusters under names, to choose them with --context", "groupkeeper.cli.contexts.family:FAMILY"
+    ),
+    "completion": Entry("print the completion script of a shell", "groupkeeper.cli.framework.completion:COMMAND"),
+    "pipeline": Entry(
+        "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"
+    ),
+    "broker": Entry("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
+}
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Descriptions are wrapped; examples, which have lines of their own, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
+class _StoreOnce(argparse._StoreAction):
+    """An option with one value: another value for it is an error, and does not win silently."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        given: dict[str, Any] = namespace.__dict__.setdefault("given_once", {})
+        if option_string is not None and given.setdefault(self.dest, values) != values:
+            raise argparse.ArgumentError(self, "given twice, with different values")
+        super().__call__(parser, namespace, values, option_string)
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """argparse's, but options are not abbreviated, errors suggest what was meant, and bad output is a failure."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", _HelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+        self.register("action", None, _StoreOnce)
+        self.register("action", "store", _StoreOnce)
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse's, but what isn't known is refused by the parser of the command that was typed."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            getattr(options, "parser", self).refuse_unknown(*unknown)
+        return options
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but an unknown option is named before its value is taken for something else."""
+        if self._subparsers is None:
+            for word in args or ():
+                if word == "--":
+                    break
+                if word.startswith("--") and " " not in word and word.partition("=")[0] not in self.option_names:
+                    self.refuse_unknown(word)
+        elif args and args[0].startswith("--") and args[0] not in self.option_names:
+            self.error(f"unrecognized arguments: {args[0]}; options go after the command's name")
+        return super().parse_known_args(args, namespace)
+
+    @property
+    def option_names(self) -> Collection[str]:
+        return self._option_string_actions.keys()
+
+    def refuse_unknown(self, *words: str) -> NoReturn:
+        """End with exit status 2 and what may have been meant by the first of the words."""
+        name = words[0].partition("=")[0]
+        way_out = similar(name, list(self.option_names)) if name.startswith("--") else ""
+        if not way_out and name.startswith("-"):
+            way_out = "; see --help; put arguments that start with '-' after '--'"
+        self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit status 2, the usage and what is wrong."""
+        if message.startswith("one of the arguments GROUP"):
+            message += "; put a group's name that starts with '-' after '--'"
+        super().error(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse's, but with the choice that may have been meant."""
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            text = f"invalid choice: {value!r} (choose from {', '.join(map(repr, choices))})"
+            raise argparse.ArgumentError(action, text + similar(str(value), choices))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            (say if file is sys.stdout else complain)(message)
+
+
+def similar(typed: str, names: Sequence[str]) -> str:
+    """``; did you mean …?`` with the nearest of the names, "" when none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(typed, names, n=1, cutoff=0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def parse(words: Sequence[str]) -> Namespace:
+    """The options that were typed. Ends with exit status 2 for a wrong usage."""
+    ordered = in_order(words)
+    options: Namespace = parser(ordered).parse_args(ordered)
+    options.words = list(words)
+    return options
+
+
+_VALUES_BY_OPTION = {
+    "--bootstrap-server": 1,
+    "--context": 1,
+    "--command-config": 1,
+    "--timeout": 1,
+    "--output": 1,
+    "--color": 1,
+    "--wide": 0,
+    "--debug": 0,
+}
+"""Options of many commands, which may stand before the command, with the number of their values."""
+
+
+def in_order(words: Sequence[str]) -> list[str]:
+    """The words with options of many commands after the command's name, where they are parsed."""
+    rest, path, early = list(words), [], list[str]()
+    entries: Mapping[str, Entry] = COMMANDS
+    while rest:
+        name, is_joined, _ = rest[0].partition("=")
+        if name in _VALUES_BY_OPTION:
+            size = 1 if is_joined else 1 + _VALUES_BY_OPTION[name]
+            early += rest[:size]
+            rest = rest[size:]
+            continue
+        path.append(rest.pop(0))
+        loaded = entries[path[-1]].load() if path[-1] in entries else None
+        if not isinstance(loaded, Family):
+            break
+        entries = loaded.commands
+    return [*path, *early, *rest]
+
+
+def parser(words: Sequence[str] | None = None) -> ArgumentParser:
+    """The parser for the words typed, None: of all commands. The parsed ``run`` is the function to call."""
+    top = ArgumentParser(
+        prog="groupkeeper",
+        description="Operate Kafka consumer groups.",
+        epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 130 interrupted.",
+    )
+    top.add_argument("--version", action="version", version=f"groupkeeper {__version__}")
+    top.set_defaults(parser=top, run=_show_commands)
+    _add_commands(top, COMMANDS, words)
+    return top
+
+
+def _show_commands(options: Namespace) -> int:
+    """A family without a command: the commands that it has."""
+    complain(options.parser.format_help())
+    return 2
+
+
+def _usage(command: ArgumentParser) -> str:
+    """One line: what is always needed. The options are below it in the help."""
+    parts = []
+    for action in command._actions:
+        name = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ()))
+        if not action.option_strings:
+            parts.append({"*": f"[{name} ...]", "+": f"{name} ...", "?": f"[{name}]"}.get(str(action.nargs), name))
+        elif action.required:
+            parts.insert(0, f"{action.option_strings[-1]} {name}")
+    return " ".join(["%(prog)s [OPTION ...]", *parts])
+
+
+def _add_commands(above: ArgumentParser, entries: Mapping[str, Entry], words: Sequence[str] | None) -> None:
+    commands = above.add_subparsers(title="commands", metavar="COMMAND")
+    chosen = None if words is None else next((word for word in words if not word.startswith("-")), "")
+    rest = None if words is None else words[words.index(chosen) + 1 :] if chosen in words else []
+    for name, entry in entries.items():
+        if chosen is not None and chosen != name:
+            commands.add_parser(name, help=entry.purpose)
+            continue
+        loaded = entry.load()
+        description = loaded.description or f"{entry.purpose[0].upper()}{entry.purpose[1:]}."
+        nested = commands.add_parser(name, help=entry.purpose, description=description)
+        nested.set_defaults(parser=nested, refuse=nested.error)
+        if isinstance(loaded, Family):
+            nested.set_defaults(run=_show_commands)
+            _add_commands(nested, loaded.commands, rest)
+        else:
+            nested.epilog = loaded.examples or None
+            loaded.add_arguments(nested)
+            nested.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+            nested.usage = _usage(nested)
+            nested.set_defaults(run=loaded.run)

@@ -1,0 +1,188 @@
+"""``groupkeeper __complete WORD…``: what could stand in place of the last word, which may be begun or empty.
+
+The shells' completion scripts ask this. One candidate a line, with a tab before what it means; ``:files`` where a name
+of a file belongs. Nothing is said when a cluster doesn't answer soon.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from groupkeeper.cli.framework.commands import in_order, parser
+from groupkeeper.cli.framework.output import say
+
+_PATIENCE_MS = 2000
+
+FILES = ":files"
+
+
+class Typed(NamedTuple):
+    """A command line up to the word to complete: its parser, what its options got, and what is still expected."""
+
+    command: argparse.ArgumentParser
+    given: dict[str, list[str]]
+    positionals: list[str]
+    awaited: argparse.Action | None
+    is_literal: bool
+
+
+def complete(words: Sequence[str]) -> int:
+    """Print the candidates; the exit status is always 0."""
+    *before, begun = words or [""]
+    candidates = [*_candidates(_read(in_order(before)), begun)]
+    lines = []
+    for value, meaning in dict(candidates).items():
+        if value.isprintable() and (value.startswith(begun) or value == FILES):
+            lines.append(f"{value}\t{meaning}\n" if meaning else f"{value}\n")
+    say("".join(lines))
+    return 0
+
+
+def _read(words: Sequence[str]) -> Typed:
+    command: argparse.ArgumentParser = parser(words)
+    given: dict[str, list[str]] = {}
+    positionals: list[str] = []
+    awaited: argparse.Action | None = None
+    is_literal = False
+    for word in words:
+        if awaited is not None:
+            given.setdefault(awaited.dest, []).append(word)
+            awaited = None
+            continue
+        if word == "--":
+            is_literal = True
+            continue
+        if word.startswith("--") and not is_literal:
+            name, separator, value = word.partition("=")
+            action = command._option_string_actions.get(name)
+            if action is not None:
+                given.setdefault(action.dest, []).extend([value] if separator else [])
+                awaited = action if action.nargs is None and not separator else None
+            continue
+        nested = _commands(command)
+        if nested is not None and word in nested.choices:
+            command = nested.choices[word]
+        else:
+            positionals.append(word)
+    return Typed(command, given, positionals, awaited, is_literal)
+
+
+def _commands(command: argparse.ArgumentParser) -> argparse._SubParsersAction[argparse.ArgumentParser] | None:
+    return next((action for action in command._actions if isinstance(action, argparse._SubParsersAction)), None)
+
+
+def _candidates(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
+    if typed.awaited is not None:
+        return _values(typed, typed.awaited, begun)
+    if begun.startswith("--") and "=" in begun and not typed.is_literal:
+        name, _, value = begun.partition("=")
+        action = typed.command._option_string_actions.get(name)
+        found = () if action is None else _values(typed, action, value)
+        return [(each if each == FILES else f"{name}={each}", meaning) for each, meaning in found]
+    nested = _commands(typed.command)
+    if nested is not None:
+        purposes = {choice.dest: choice.help or "" for choice in nested._choices_actions}
+        return [*purposes.items(), *_options(typed, begun)]
+    return [*_positional(typed, begun), *_options(typed, begun)]
+
+
+def _options(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
+    """Options are offered once a dash is typed; those that are given already only where they may be repeated."""
+    if not begun.startswith("-") or typed.is_literal:
+        return
+    for action in typed.command._actions:
+        if action.dest in typed.given and not isinstance(action, argparse._AppendAction):
+            continue
+        for name in action.option_strings:
+            if name.startswith("--") and action.help is not argparse.SUPPRESS:
+                yield name, (action.help or "").partition(";")[0]
+
+
+def _positional(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
+    actions = [action for action in typed.command._actions if not action.option_strings]
+    if not actions or (begun.startswith("-") and not typed.is_literal):
+        return ()
+    action = actions[min(len(typed.positionals), len(actions) - 1)]
+    if len(typed.positionals) >= len(actions) and action.nargs not in ("*", "+"):
+        return ()
+    return [(value, meaning) for value, meaning in _values(typed, action, begun) if value not in typed.positionals]
+
+
+def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple[str, str]]:
+    """What can be given for an argument, by its choices, or else by what its help calls it."""
+    from groupkeeper.cli.contexts import files as context_files
+    from groupkeeper.cli.framework import values
+
+    if action.choices:
+        return [(str(choice), "") for choice in action.choices]
+    kind = action.metavar if isinstance(action.metavar, str) else ""
+    if kind in ("FILE", "DIR"):
+        return [(FILES, "")]
+    if action.dest in ("context", "contexts", "from_context") or (
+        kind == "NAME" and typed.command.prog.startswith("groupkeeper context")
+    ):
+        return [(name, "") for name in context_files.names()] if not typed.command.prog.endswith(" add") else []
+    if (names := values.listed_by(action.type)) is not None:
+        return _listed(names, begun)
+    if kind == "ID":
+        return _changes()
+    if kind in ("GROUP", "TOPIC") or kind.startswith("TOPIC["):
+        return [(name, "") for name in _names_in_cluster(typed, kind)]
+    return []
+
+
+def _listed(names: Iterable[str], begun: str) -> list[tuple[str, str]]:
+    """Names that may be listed with commas between them."""
+    done = begun.rpartition(",")[0]
+    front = f"{done}," if done else ""
+    return [(f"{front}{name}", "") for name in names if name not in done.split(",")]
+
+
+def _changes() -> list[tuple[str, str]]:
+    """The ids of the changes in the journal, the newest first."""
+    from groupkeeper.cli.framework.journalling import journal
+    from groupkeeper.operations.plans.journal import JournalUnreadable
+
+    where = journal()
+    try:
+        summaries = [] if where is None else where.summaries()[0]
+    except JournalUnreadable:
+        return []
+    found = [(one.head.id, f"{one.head.kind} of {', '.join(one.groups)}") for one in reversed(summaries)]
+    return [(change_id, meaning if meaning.isprintable() else "") for change_id, meaning in found]
+
+
+def _names_in_cluster(typed: Typed, kind: str) -> list[str]:
+    import asyncio
+    from argparse import ArgumentTypeError, Namespace
+
+    from groupkeeper.cli.framework import values
+    from groupkeeper.cli.framework.clusters import UsageMistake, admin_of, cluster_of
+    from groupkeeper.client.errors import ClientError
+    from groupkeeper.operations.selection import Names, list_selected
+    from groupkeeper.protocol.errors import KafkaError
+
+    def last(name: str) -> str | None:
+        return typed.given.get(name, [None])[-1]
+
+    async def ask() -> list[str]:
+        path = last("command_config")
+        config = values.properties(path) if path else None
+        options = Namespace(
+            bootstrap_server=last("bootstrap_server"),
+            context=last("context") or last("contexts"),
+            command_config=config,
+        )
+        cluster = cluster_of(options)
+        async with asyncio.timeout(_PATIENCE_MS / 1000):
+            async with admin_of(cluster, _PATIENCE_MS) as admin:
+                if kind == "GROUP":
+                    return list((await list_selected(admin, Names(())))[1].group_ids)
+                return [topic.name for topic in await admin.list_topics()]
+
+    try:
+        return asyncio.run(ask())
+    except (UsageMistake, ArgumentTypeError, ClientError, KafkaError, TimeoutError):
+        return []

@@ -1,0 +1,117 @@
+"""``groupkeeper completion SHELL``: what the shell asks is answered by ``groupkeeper __complete`` (``complete``)."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.output import say
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+# Candidates come one a line, with a tab before what they mean; ":files" asks the shell for names of files.
+
+_BASH = r"""# bash completion of groupkeeper: source <(groupkeeper completion bash)
+_groupkeeper() {
+    local words=() cur line quoted
+    # The words as they were typed, without what COMP_WORDBREAKS makes of : and = in them.
+    local before="${COMP_LINE:0:COMP_POINT}"
+    eval "words=($(_groupkeeper_closed "$before"))" 2>/dev/null || return
+    [[ $before == *[[:space:]] && $before != *\\[[:space:]] ]] && words+=("")
+    cur="${words[-1]}"
+    COMPREPLY=()
+    while IFS= read -r line; do
+        if [[ $line == :files ]]; then
+            compopt -o filenames 2>/dev/null
+            while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$cur")
+        else
+            printf -v quoted %q "${line%%$'\t'*}"
+            COMPREPLY+=("$quoted")
+        fi
+    done < <("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)
+    # Readline replaces only what stands behind the last word break.
+    if [[ $cur == *[:=]* && $COMP_WORDBREAKS == *[:=]* ]]; then
+        local front="${cur%"${cur##*[:=]}"}" index
+        for index in "${!COMPREPLY[@]}"; do COMPREPLY[index]="${COMPREPLY[index]#"$front"}"; done
+    fi
+}
+# The line with a quote closed that is still open.
+_groupkeeper_closed() {
+    local text="$1" quote
+    for quote in '' "'" '"'; do
+        if (eval "set -- ${text//[\$\`();<>|&]/_}$quote") 2>/dev/null; then
+            printf '%s' "${text//[\$\`();<>|&]/_}$quote"
+            return
+        fi
+    done
+}
+complete -o nosort -F _groupkeeper groupkeeper 2>/dev/null || complete -F _groupkeeper groupkeeper
+"""
+
+_ZSH = r"""#compdef groupkeeper
+# zsh completion of groupkeeper: a file _groupkeeper in $fpath, or source <(groupkeeper completion zsh)
+_groupkeeper() {
+    local line value
+    local -a typed values shown
+    # "${(@Q)…}" takes off the quotes of the words; the last one ends where the cursor is.
+    typed=("${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
+    while IFS= read -r line; do
+        if [[ $line == :files ]]; then
+            _files
+            continue
+        fi
+        value="${line%%$'\t'*}"
+        values+=("$value")
+        if [[ $line == *$'\t'* ]]; then shown+=("$value  -- ${line#*$'\t'}"); else shown+=("$value"); fi
+    done < <("${words[1]}" __complete "${typed[@]}" 2>/dev/null)
+    (( $#values )) && compadd -l -d shown -a values
+}
+if [[ ${funcstack[1]} == _groupkeeper ]]; then
+    _groupkeeper "$@"
+elif (( $+functions[compdef] )); then
+    compdef _groupkeeper groupkeeper
+fi
+"""
+
+_FISH = r"""# fish completion of groupkeeper: a file groupkeeper.fish in ~/.config/fish/completions
+function __groupkeeper_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l quoted (string unescape -- $current)
+    test -n "$quoted"; and set current $quoted
+    for line in ($words[1] __complete $words[2..-1] "$current" 2>/dev/null)
+        if test "$line" = :files
+            __fish_complete_path "$current"
+        else
+            printf '%s\n' $line
+        end
+    end
+end
+complete -c groupkeeper -f -a '(__groupkeeper_complete)'
+"""
+
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    command.add_argument("shell", choices=list(SCRIPTS), metavar="bash|zsh|fish", help="the shell to generate for")
+
+
+def _run(options: Namespace) -> int:
+    say(SCRIPTS[options.shell])
+    return 0
+
+
+COMMAND = Command(
+    _add_arguments,
+    _run,
+    "Print the completion script of a shell. It completes commands, options and their values, contexts, and the "
+    "names of groups and topics of the cluster.",
+    """\
+examples:
+  source <(groupkeeper completion bash)         # in ~/.bashrc
+  source <(groupkeeper completion zsh)          # in ~/.zshrc, after compinit
+  groupkeeper completion fish > ~/.config/fish/completions/groupkeeper.fish""",
+)

@@ -1,0 +1,162 @@
+"""The rule of all commands that change offsets or groups: show what would be, and do nothing without ``--execute``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.cli.framework.render import TableWriter, counted, remark_text
+from groupkeeper.cli.framework.reports import Page, Row, Shape
+from groupkeeper.cli.framework.terminal import is_terminal
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.plans.model import GroupPlan, Plan
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.clusters import Asking
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+WOULD_BE = "would be "
+"""Stands before the result of what isn't done yet."""
+
+_MOST_ROWS = 40
+
+
+class NotConfirmed(ClientError):
+    """The number of groups isn't the one that was confirmed, or is still to be confirmed."""
+
+
+_CONFIRM_SEVERAL = (
+    "the number of groups: nothing is done when it isn't; needed with --execute for several groups that are not named "
+    "one by one, and asked for on a terminal"
+)
+_CONFIRM_ONE = "the number of groups, which is 1: nothing is done when another is given; never needed"
+
+
+def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False) -> None:
+    """Whether it is done. ``deed``: what is. ``is_for_one``: the command changes one group only."""
+    does = command.add_mutually_exclusive_group()
+    does.add_argument("--execute", action="store_true", help=f"{deed}; without it that is only shown")
+    does.add_argument("--dry-run", action="store_true", help="only show what would be done; the default")
+    command.add_argument(
+        "--confirm",
+        type=values.count,
+        metavar="GROUPS",
+        help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL,
+    )
+
+
+def add_creating(command: ArgumentParser, deed: str) -> None:
+    """Whether groups may be made."""
+    command.add_argument("--create", action="store_true", help=f"{deed} groups, too, that don't exist")
+
+
+async def check_confirmed(
+    options: Namespace, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
+) -> bool:
+    """Raise NotConfirmed unless the number of groups is the confirmed one; at a terminal it is asked for.
+
+    True: it was asked for, and what was compared with the cluster before may be different by now. ``are_named``: each
+    of the groups was typed, so that nothing has to be confirmed. ``show`` is called before it is asked. Where no group
+    is left to change, there is nothing to confirm, whatever number was expected.
+    """
+    if not count:
+        return False
+    if options.confirm is not None:
+        if options.confirm != count:
+            raise NotConfirmed(
+                f"argument --confirm: {options.confirm} is not the number of groups, which is {count}; "
+                "nothing was changed"
+            )
+        return False
+    if not options.execute or count < 2 or are_named:
+        return False
+    if not can_ask():
+        raise NotConfirmed(f"{count} groups would be changed: add --confirm {count}; nothing was changed")
+    if show is not None:
+        show()
+    await ask(count)
+    return True
+
+
+def can_ask() -> bool:
+    """Whether there is a person at a terminal."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+async def ask(count: int) -> None:
+    """Let the person at the terminal type how many groups are changed. Raises NotConfirmed."""
+    complain(f"Type the number of groups, {count}, to change them, anything else to leave them as they are: ")
+    if (await _typed()).strip() != str(count):
+        raise NotConfirmed("nothing was changed")
+
+
+async def _typed() -> str:
+    """The next line that is typed. It is waited for in the event loop: there Ctrl-C ends the command at once."""
+    loop = asyncio.get_running_loop()
+    is_there = asyncio.Event()
+    with contextlib.suppress(NotImplementedError):  # on Windows
+        loop.add_reader(sys.stdin, is_there.set)
+        try:
+            await is_there.wait()
+        finally:
+            loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
+
+
+def show_first(asking: Asking, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:
+    """What is to be decided about, for the person at the terminal, whatever form the report has."""
+    asking.progress.clear()
+    writer = TableWriter(shape)
+    complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())
+    if len(rows) > _MOST_ROWS:
+        complain(f"… and {counted(len(rows) - _MOST_ROWS, 'more row')}\n")
+    complain("".join(map(remark_text, remarks)))
+
+
+def not_yet(count: int, *, are_named: bool = False) -> str:
+    """How what was shown is done."""
+    confirm = f" --confirm {count}" if count > 1 and not are_named else ""
+    return f"nothing is changed yet: add --execute{confirm}"
+
+
+def words_to_apply(plan: Plan) -> list[str]:
+    """The options with which ``groupkeeper apply`` carries out a plan as it is now."""
+    count = len(plan.groups)
+    makes = any(group.state == GroupState.DEAD and group.offsets for group in plan.groups)
+    return ["--execute", *(["--confirm", str(count)] if count > 1 else []), *(["--create"] if makes else [])]
+
+
+def consequences(groups: Sequence[GroupPlan]) -> list[str]:
+    """How much is read again and skipped, and where consumers begin that have no committed offset to go on from."""
+    changes = [change for group in groups for change in group.changes.values()]
+    if not changes:
+        return []
+    replayed = [change.replayed for change in changes if change.replayed is not None]
+    skipped = [change.skipped for change in changes if change.skipped is not None]
+    remarks = []
+    if replayed or skipped:
+        records = counted(sum(replayed), "record")
+        remarks.append(f"{records} replayed, {sum(skipped):,} skipped, counted in offsets")
+    for is_before in (True, False):
+        open_ends = [
+            change.latest - change.oldest
+            for change in changes
+            if (change.before if is_before else change.after) is None
+            and change.latest is not None
+            and change.oldest is not None
+        ]
+        if open_ends:
+            when = "so far" if is_before else "then"
+            partitions, records = counted(len(open_ends), "partition"), counted(sum(open_ends), "record")
+            remarks.append(
+                f"{partitions} without a committed offset {when}: there a consumer begins where its auto.offset.reset "
+                f"says, at earliest with {records}, at latest with none"
+            )
+    return remarks

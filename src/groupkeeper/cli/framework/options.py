@@ -1,0 +1,247 @@
+"""Command-line options as jopt-simple 5 reads them, which the official tools use.
+
+Options have one or two dashes; a value follows as the next argument, whatever that looks like, or after ``=``;
+an optional value is not taken from an argument that looks like an option; other arguments are ignored, and
+``--`` ends the options. Values are converted when they are asked for, so that a bad number is an error of the
+execution and not of the usage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from groupkeeper.cli.dropin.java import INT_MAX, LONG_MAX, hash_order, parse_number, string_hash
+
+
+class OptionProblem(Exception):
+    """The arguments do not fit the options. The text is jopt-simple's."""
+
+
+class Unrecognized(OptionProblem):
+    """An option that the tool doesn't have."""
+
+
+class MissingArgument(OptionProblem):
+    """An option without the value that it needs."""
+
+
+class MissingOptions(OptionProblem):
+    """Options that are always needed."""
+
+
+class Unavailable(OptionProblem):
+    """Options that only go with others which are absent."""
+
+
+class SeveralArguments(OptionProblem):
+    """An option that was given several times and takes one value."""
+
+
+class Unconvertible(OptionProblem):
+    """A value of the wrong type."""
+
+
+class UsageProblem(Exception):
+    """The options make no sense together. The text is shown above the help, and the exit status is 1."""
+
+
+def refuse(options: Options, name: str, others: Iterable[str]) -> None:
+    """Raise UsageProblem when the option was given with one of the others."""
+    if options.has(name):
+        for other in options.given(others):
+            raise UsageProblem(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
+
+class Option(NamedTuple):
+    """One option.
+
+    ``argument`` describes the value in the help, None: the option takes none. ``kind`` is the value's Java type.
+    ``optional``: the value may be left out. ``available_with``: at least one of these must be given too.
+    ``is_help``: given, the others need not fit together. ``required``: must be given.
+    """
+
+    name: str
+    help: str
+    argument: str | None = None
+    kind: str = "String"
+    optional: bool = False
+    default: int | str | None = None
+    available_with: tuple[str, ...] = ()
+    is_help: bool = False
+    required: bool = False
+
+    @property
+    def takes_value(self) -> bool:
+        return self.argument is not None
+
+    def __str__(self) -> str:
+        """As it appears in messages: ``[group]``."""
+        return f"[{self.name}]"
+
+
+HELP = Option("help", "Show this help.", is_help=True)
+VERSION = Option("version", "Show the version of Kafka whose tool this one equals.", is_help=True)
+
+
+class Options:
+    """The options that were given: present or absent, with their texts in order. ``strays`` belong to none."""
+
+    def __init__(self, table: OptionTable) -> None:
+        self._table = table
+        self._texts: dict[str, list[str]] = {}
+        self.strays: list[str] = []
+
+    def add(self, name: str, text: str | None = None) -> None:
+        texts = self._texts.setdefault(name, [])
+        if text is not None:
+            texts.append(text)
+
+    def has(self, name: str) -> bool:
+        """Whether the option was given, with or without a value."""
+        return name in self._texts
+
+    def texts(self, name: str) -> list[str]:
+        """The values as they were given; the option is of type String."""
+        return list(self._texts.get(name, ()))
+
+    def text(self, name: str) -> str | None:
+        """The one value, None when there is none. Raises SeveralArguments."""
+        texts = self._texts.get(name, ())
+        if len(texts) > 1:
+            raise SeveralArguments(f"Found multiple arguments for option {name}, but you asked for only one")
+        return texts[0] if texts else None
+
+    def numbers(self, name: str) -> list[int]:
+        """The values of an option of type Integer or Long. Raises Unconvertible."""
+        return [self._number(name, text) for text in self._texts.get(name, ())]
+
+    def number(self, name: str) -> int | None:
+        """The one value or the default, None when there is neither. Raises SeveralArguments, Unconvertible."""
+        self.numbers(name)  # each is converted before they are counted
+        text = self.text(name)
+        if text is not None:
+            return self._number(name, text)
+        default = self._table[name].default
+        return default if isinstance(default, int) else None
+
+    def _number(self, name: str, text: str) -> int:
+        number = parse_number(text, INT_MAX if self._table[name].kind == "Integer" else LONG_MAX)
+        if number is None:
+            raise Unconvertible(f"Cannot parse argument '{text}' of option {name}")
+        return number
+
+    def given(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that were given, in the order of ``names``."""
+        return [name for name in names if name in self._texts]
+
+
+class OptionTable:
+    """The options of one tool, and how its arguments are read.
+
+    ``abbreviations``: the beginning of a name stands for the name when no other option begins so. ``summary``: what
+    the tool does, for our reference, where its own words (``purpose``) say it badly.
+    """
+
+    def __init__(
+        self, tool: str, purpose: str, options: Sequence[Option], *, abbreviations: bool = False, summary: str = ""
+    ) -> None:
+        self.tool = tool
+        self.purpose = purpose
+        self.summary = summary or purpose
+        self.options = {option.name: option for option in options}
+        self._abbreviations = abbreviations
+
+    def __getitem__(self, name: str) -> Option:
+        return self.options[name]
+
+    def parse(self, arguments: Sequence[str]) -> Options:
+        """Read the arguments. Raises Unrecognized, MissingArgument, MissingOptions, Unavailable."""
+        found = Options(self)
+        rest = list(reversed(arguments))
+        while rest:
+            token = rest.pop()
+            if token == "--":
+                break
+            if token.startswith("--"):
+                name, text = _split(token[2:])
+                self._take(self._find(name), text, rest, found)
+            elif token.startswith("-") and token != "-":
+                self._take_short(token[1:], rest, found)
+            else:
+                found.strays.append(token)
+        if not any(option.is_help and found.has(option.name) for option in self.options.values()):
+            self._check_required(found)
+            self._check_available(found)
+        return found
+
+    def _find(self, name: str) -> Option:
+        option = self.options.get(name)
+        if option is None and self._abbreviations:
+            longer = [o for o in self.options.values() if o.name.startswith(name)]
+            option = longer[0] if len(longer) == 1 and name else None
+        if option is None:
+            raise Unrecognized(f"{name} is not a recognized option")
+        return option
+
+    def _take_short(self, token: str, rest: list[str], found: Options) -> None:
+        name, text = _split(token)
+        try:
+            option = self._find(name)
+        except Unrecognized:
+            self._take_cluster(token, rest, found)
+        else:
+            self._take(option, text, rest, found)
+
+    def _take_cluster(self, letters: str, rest: list[str], found: Options) -> None:
+        """One-letter options written together, the last perhaps with its value: ``-vf3``."""
+        cluster = []
+        for place, letter in enumerate(letters, 1):
+            if letter not in self.options:
+                raise Unrecognized(f"{letter} is not a recognized option")
+            value = letters[place:] if self.options[letter].takes_value else ""
+            cluster.append((self.options[letter], value or None))
+            if self.options[letter].takes_value:
+                break
+        for option, text in cluster:
+            self._take(option, text, rest, found)
+
+    def _take(self, option: Option, text: str | None, rest: list[str], found: Options) -> None:
+        if not option.takes_value:
+            found.add(option.name)
+        elif text is not None:
+            found.add(option.name, text)
+        elif not option.optional:
+            if not rest:
+                raise MissingArgument(f"Option {option.name} requires an argument")
+            found.add(option.name, rest.pop())
+        elif rest and not _looks_like_an_option(rest[-1]):
+            found.add(option.name, rest.pop())
+        else:
+            found.add(option.name)
+
+    def _check_required(self, found: Options) -> None:
+        missing = [option.name for option in self.options.values() if option.required and not found.has(option.name)]
+        if missing:
+            raise MissingOptions(f"Missing required option(s) [{', '.join(missing)}]")
+
+    def _check_available(self, found: Options) -> None:
+        dependent = in_hash_order(option.name for option in self.options.values() if option.available_with)
+        lonely = [name for name in dependent if found.has(name) and not found.given(self.options[name].available_with)]
+        if lonely:
+            names = ", ".join(lonely)
+            raise Unavailable(f"Option(s) [{names}] are unavailable given other options on the command line")
+
+
+def in_hash_order(names: Iterable[str]) -> list[str]:
+    """Up to twelve options in the order in which a HashSet of them gives them: messages show that order."""
+    return hash_order(names, lambda name: 31 + string_hash(name))
+
+
+def _split(token: str) -> tuple[str, str | None]:
+    name, equals, text = token.partition("=")
+    return name, text if equals else None
+
+
+def _looks_like_an_option(token: str) -> bool:
+    return token.startswith("-") and token != "-"

@@ -1,0 +1,145 @@
+"""The rules of Kafka's admin client for the values of its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from groupkeeper.cli.dropin.java import INT_MAX, LONG_MAX, parse_number, trim
+
+
+class BadValue(ValueError):
+    """A property whose value its rule doesn't allow. The text is Kafka's."""
+
+
+class Rule(NamedTuple):
+    """What a value must be: its type, and for numbers the least and the greatest, for texts the ones allowed."""
+
+    type: str
+    least: float | None = None
+    greatest: float | None = None
+    allowed: tuple[str, ...] = ()
+    any_case: bool = False
+
+
+_NOT_NEGATIVE = Rule("LONG", 0)
+
+# The rules of Kafka's AdminClientConfig that can refuse a value, in the order in which it checks them.
+ADMIN_RULES: Mapping[str, Rule] = {
+    "metadata.max.age.ms": _NOT_NEGATIVE,
+    "send.buffer.bytes": Rule("INT", -1),
+    "receive.buffer.bytes": Rule("INT", -1),
+    "reconnect.backoff.ms": _NOT_NEGATIVE,
+    "reconnect.backoff.max.ms": _NOT_NEGATIVE,
+    "retry.backoff.ms": _NOT_NEGATIVE,
+    "retry.backoff.max.ms": _NOT_NEGATIVE,
+    "enable.metrics.push": Rule("BOOLEAN"),
+    "request.timeout.ms": Rule("INT", 0),
+    "socket.connection.setup.timeout.ms": Rule("LONG"),
+    "socket.connection.setup.timeout.max.ms": Rule("LONG"),
+    "connections.max.idle.ms": Rule("LONG"),
+    "retries": Rule("INT", 0, INT_MAX),
+    "default.api.timeout.ms": Rule("INT", 0),
+    "metrics.sample.window.ms": _NOT_NEGATIVE,
+    "metrics.num.samples": Rule("INT", 1),
+    "metrics.recording.level": Rule("STRING", allowed=("INFO", "DEBUG", "TRACE")),
+    "client.dns.lookup": Rule("STRING", allowed=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+    "security.protocol": Rule("STRING", allowed=("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL"), any_case=True),
+    "sasl.kerberos.ticket.renew.window.factor": Rule("DOUBLE"),
+    "sasl.kerberos.ticket.renew.jitter": Rule("DOUBLE"),
+    "sasl.kerberos.min.time.before.relogin": Rule("LONG"),
+    "sasl.login.refresh.window.factor": Rule("DOUBLE", 0.5, 1.0),
+    "sasl.login.refresh.window.jitter": Rule("DOUBLE", 0.0, 0.25),
+    "sasl.login.refresh.min.period.seconds": Rule("SHORT", 0, 900),
+    "sasl.login.refresh.buffer.seconds": Rule("SHORT", 0, 3600),
+    "sasl.login.connect.timeout.ms": Rule("INT"),
+    "sasl.login.read.timeout.ms": Rule("INT"),
+    "sasl.login.retry.backoff.max.ms": Rule("LONG"),
+    "sasl.login.retry.backoff.ms": Rule("LONG"),
+    "sasl.oauthbearer.assertion.algorithm": Rule("STRING", allowed=("ES256", "RS256"), any_case=True),
+    "sasl.oauthbearer.assertion.claim.exp.seconds": Rule("INT", 0, 86400),
+    "sasl.oauthbearer.assertion.claim.jti.include": Rule("BOOLEAN"),
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": Rule("INT", 0, 3600),
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": Rule("LONG"),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": Rule("LONG"),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": Rule("LONG"),
+    "sasl.oauthbearer.clock.skew.seconds": Rule("INT"),
+    "sasl.oauthbearer.header.urlencode": Rule("BOOLEAN"),
+    "metadata.recovery.strategy": Rule("STRING", allowed=("NONE", "REBOOTSTRAP"), any_case=True),
+    "metadata.recovery.rebootstrap.trigger.ms": _NOT_NEGATIVE,
+}
+
+_OTHER_NAMES = """
+bootstrap.servers client.id metric.reporters
+sasl.client.callback.handler.class sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.service.name
+sasl.login.callback.handler.class sasl.login.class sasl.mechanism
+sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.url
+sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
+security.providers
+ssl.cipher.suites ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class
+ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+ssl.keystore.password ssl.keystore.type ssl.protocol ssl.provider ssl.secure.random.implementation
+ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
+ssl.truststore.type
+""".split()
+"""Names of the admin client's properties that have no rule, as far as one may set them in a file."""
+
+_IS_NEAR = 0.85
+
+
+def misspelt(properties: Mapping[str, str]) -> dict[str, str]:
+    """Names that the admin client doesn't know, each with the known one that is nearly the same.
+
+    Names that resemble none, as those of producers and consumers, are left out: one file often serves several clients.
+    """
+    from difflib import get_close_matches
+
+    known = [*ADMIN_RULES, *_OTHER_NAMES]
+    unknown = [name for name in properties if name not in known and name not in _OF_OTHER_CLIENTS]
+    near = {name: get_close_matches(name, known, n=1, cutoff=_IS_NEAR) for name in unknown}
+    return {name: found[0] for name, found in near.items() if found}
+
+
+_OF_OTHER_CLIENTS = ("bootstrap.controllers", "metadata.max.idle.ms", "sasl.server.callback.handler.class")
+"""Properties of Kafka's clients that resemble one of the admin client's."""
+
+_INTEGERS = {"INT": INT_MAX, "LONG": LONG_MAX, "SHORT": 2**15 - 1}
+
+
+def check_properties(properties: Mapping[str, str], rules: Mapping[str, Rule] = ADMIN_RULES) -> dict[str, str]:
+    """The properties with blanks around the values taken off. Raises BadValue for the first that isn't right."""
+    checked = {name: trim(value) if name in rules else value for name, value in properties.items()}
+    for name, rule in rules.items():
+        if name in checked:
+            problem = _problem(checked[name], rule)
+            if problem is not None:
+                raise BadValue(f"Invalid value {checked[name]} for configuration {name}: {problem}")
+    return checked
+
+
+def _problem(text: str, rule: Rule) -> str | None:
+    if rule.type == "BOOLEAN":
+        return None if text.lower() in ("true", "false") else "Expected value to be either true or false"
+    if rule.type == "STRING":
+        texts = [each.upper() for each in rule.allowed] if rule.any_case else rule.allowed
+        if (text.upper() if rule.any_case else text) in texts:
+            return None
+        case = " (case insensitive)" if rule.any_case else ""
+        return f"String must be one of{case}: {', '.join(rule.allowed)}"
+    number: float | None
+    if rule.type == "DOUBLE":
+        try:
+            number = float(text)
+        except ValueError:
+            number = None
+    else:
+        number = parse_number(text, _INTEGERS[rule.type])
+    if number is None:
+        return f"Not a number of type {rule.type}"
+    if rule.least is not None and number < rule.least:
+        return f"Value must be at least {rule.least}"
+    if rule.greatest is not None and number > rule.greatest:
+        return f"Value must be no more than {rule.greatest}"
+    return None

@@ -1,0 +1,301 @@
+"""Reports as tables for people, and as JSON and CSV for programs. Pure: each writer turns pages into text.
+
+``begin``, then ``page`` for every page as it comes, then ``end``: what they return, put together, is the output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, Value
+
+BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
+
+_STYLES = {
+    "status": {
+        "below_log_start": YELLOW,
+        "beyond_log_end": YELLOW,
+        "no_leader": RED,
+        "deleted": RED,
+        "not_authorized": RED,
+        "unknown": RED,
+    },
+    "state": {
+        "Stable": GREEN,
+        "PreparingRebalance": YELLOW,
+        "CompletingRebalance": YELLOW,
+        "Assigning": YELLOW,
+        "Reconciling": YELLOW,
+        "Dead": RED,
+    },
+}
+
+
+class Writer(Protocol):
+    """Turns a report into text, page by page."""
+
+    def begin(self) -> str: ...
+
+    def page(self, page: Page) -> str: ...
+
+    def end(self) -> str: ...
+
+
+_WIDEST = 64
+"""A text that is longer doesn't push the columns after it to the right in other rows."""
+
+
+class TableWriter:
+    """A header, and a line for each row; nothing without rows.
+
+    Columns are as wide as what the first page has in them; a later page that needs more room makes them wider.
+    """
+
+    def __init__(self, shape: Shape, *, has_colour: bool = False, with_columns: Sequence[str] = ()) -> None:
+        """``with_columns``: shown although tables leave them out by default."""
+        self._columns = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
+        self._widths: list[int] = []
+        self._colour = has_colour
+        self._is_number = [False] * len(self._columns)
+
+    def begin(self) -> str:
+        return ""
+
+    def page(self, page: Page) -> str:
+        if not page.rows:
+            return ""
+        header = not self._widths
+        if header:
+            self._widths = [0] * len(self._columns)
+            self._is_number = [_is_number(page.rows, name) for name in self._columns]
+        # Column by column: a table may have a million cells.
+        columns = [self._column(position, page.rows, header) for position in range(len(self._columns))]
+        return "".join(["  ".join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True)])
+
+    def end(self) -> str:
+        return ""
+
+    def _column(self, position: int, rows: Sequence[Row], has_header: bool) -> list[str]:
+        """The cells of a column, as wide as each other."""
+        name = self._columns[position]
+        title = [name.upper().replace("_", "-")] if has_header else []
+        texts = title + _texts([row[name] for row in rows])
+        is_plain = "".join(texts).isascii()
+        widest = max(map(len if is_plain else width, texts))
+        size = self._widths[position] = max(self._widths[position], min(_WIDEST, widest))
+        if not is_plain:
+            blanks = [" " * (size - width(text)) for text in texts]
+            is_number = self._is_number[position]
+            cells = [blank + text if is_number else text + blank for text, blank in zip(texts, blanks, strict=True)]
+        elif self._is_number[position]:
+            cells = [text.rjust(size) for text in texts]
+        else:
+            cells = [text.ljust(size) for text in texts]
+        if self._colour:
+            styles = [BOLD] * has_header + [_STYLES.get(name, {}).get(text, "") for text in texts[has_header:]]
+            cells = list(map(_painted, cells, texts, styles))
+        return cells
+
+
+def _texts(values: Sequence[Value]) -> list[str]:
+    """The texts of a column. Most columns have few values; of numbers and yes-or-no they have one kind, so that 1 and
+    True don't meet.
+    """
+    try:
+        known = {value: as_text(value) for value in set(values)}
+    except TypeError:  # lists
+        return list(map(as_text, values))
+    return [known[value] for value in values]
+
+
+def _painted(cell: str, text: str, style: str) -> str:
+    return cell.replace(text, f"\x1b[{style}m{text}\x1b[0m", 1) if style else cell
+
+
+def _is_number(rows: Sequence[Row], name: str) -> bool:
+    values = [row[name] for row in rows]
+    return all(value is None or type(value) is int for value in values) and any(value is not None for value in values)
+
+
+def width(text: str) -> int:
+    """How many cells of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(bool(unicodedata.combining(char)) for char in text)
+
+
+def as_text(value: Value) -> str:
+    """The value in a cell of a table: on one line, and without what would command a terminal."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, str):
+        return value if value.isprintable() else printable(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    return places_text(value) or "-"
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what isn't printable: ``\\n``, ``\\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
+    )
+
+
+def places_text(places: Sequence[Mapping[str, str | int]]) -> str:
+    """``orders:0,1;payments:2``; no name of a topic has one of those characters."""
+    partitions: dict[str, list[str]] = {}
+    for place in places:
+        partitions.setdefault(str(place["topic"]), []).append(str(place["partition"]))
+    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in partitions.items())
+
+
+class JsonWriter:
+    """One object: ``schema``, the rows under the shape's kind, what there is more, ``notes`` and ``problems``.
+
+    Every row is on a line of its own. Letters that the output's encoding doesn't have are escaped as JSON does it.
+    """
+
+    def __init__(self, shape: Shape, more: Mapping[str, Value] = {}, *, encoding: str | None = None) -> None:
+        self._shape = shape
+        self._more = dict(more)
+        self._encoding = encoding or "utf-8"
+        self._encode = json.JSONEncoder(ensure_ascii=False).encode
+        self._rows = 0
+        self._problems: list[Problem] = []
+        self._remarks: list[str] = []
+
+    def begin(self) -> str:
+        return f'{{\n  "schema": {self._dump(self._shape.name)},\n  {self._dump(self._shape.kind)}: ['
+
+    def page(self, page: Page) -> str:
+        self._problems += page.problems
+        self._remarks += page.remarks
+        self._more.update(page.more)
+        if not page.rows:
+            return ""
+        front = ",\n    " if self._rows else "\n    "
+        self._rows += len(page.rows)
+        return front + ",\n    ".join(map(self._dump, page.rows))
+
+    def end(self) -> str:
+        problems = list(map(_problem_object, self._problems))
+        rows = "\n  ]" if self._rows else "]"
+        rows += "".join(f",\n  {self._dump(name)}: {self._dump(value)}" for name, value in self._more.items())
+        return f'{rows},\n  "notes": {self._list(self._remarks)},\n  "problems": {self._list(problems)}\n}}\n'
+
+    def _list(self, values: Sequence[object]) -> str:
+        return "[" + ",".join(f"\n    {self._dump(value)}" for value in values) + ("\n  ]" if values else "]")
+
+    def _dump(self, value: object) -> str:
+        text = self._encode(value)
+        try:
+            if not text.isascii():
+                text.encode(self._encoding)
+        except UnicodeEncodeError:
+            return json.dumps(value)
+        return text
+
+
+class JsonLinesWriter(JsonWriter):
+    """An object on a line of its own for each row, with ``schema`` first; one with ``problem`` for what failed."""
+
+    def begin(self) -> str:
+        return ""
+
+    def page(self, page: Page) -> str:
+        rows: list[Mapping[str, object]] = [{"schema": self._shape.name, **row} for row in page.rows]
+        rows += ({"schema": self._shape.name, "problem": _problem_object(problem)} for problem in page.problems)
+        return "".join(self._dump(row) + "\n" for row in rows)
+
+    def end(self) -> str:
+        return ""
+
+
+def _problem_object(problem: Problem) -> Mapping[str, object]:
+    return {**problem._asdict(), "acl": problem.acl and problem.acl._asdict()}
+
+
+class CsvWriter:
+    """A line with the names of the columns, then one for each row (RFC 4180, but lines end with a line feed).
+
+    Absent values are empty, ``true`` and ``false`` stand for themselves, partitions are ``orders:0,1;payments:2``.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self._names = [column.name for column in shape.columns]
+
+    def begin(self) -> str:
+        return self._lines([self._names])
+
+    def page(self, page: Page) -> str:
+        return self._lines([[_csv_value(row[name]) for name in self._names] for row in page.rows])
+
+    def end(self) -> str:
+        return ""
+
+    def _lines(self, lines: Sequence[Sequence[object]]) -> str:
+        import csv
+        import io
+
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        return text.getvalue()
+
+
+def _csv_value(value: Value) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if value is None or isinstance(value, str | int) else places_text(value)
+
+
+class PlainWriter:
+    """The text that the pages have of their own."""
+
+    def begin(self) -> str:
+        return ""
+
+    def page(self, page: Page) -> str:
+        return page.plain
+
+    def end(self) -> str:
+        return ""
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 group``, ``2 groups``"""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def remark_text(remark: str) -> str:
+    """A line of standard error."""
+    return f"note: {printable(remark)}\n"
+
+
+def problem_text(problem: Problem, *, has_colour: bool = False) -> str:
+    """A line of standard error."""
+    # Kafka's own texts often name the group already, and so does that it does not exist.
+    named = (f"Group {problem.group} ", f"there is no group {problem.group}")
+    place = "" if problem.message.startswith(named) else _place(problem)
+    error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
+    acl = f"; missing ACL: {problem.acl}" if problem.acl else ""
+    text = printable(problem.message.removesuffix(".") + acl)
+    return f"{error} {printable(f'{place}: ' if place else '')}{text} ({problem.error})\n"
+
+
+def _place(problem: Problem) -> str:
+    parts = [] if problem.broker is None else [f"broker {problem.broker}"]
+    if problem.group is not None:
+        parts.append(problem.group or "''")
+    if problem.topic is not None:
+        parts.append(problem.topic if problem.partition is None else f"{problem.topic}-{problem.partition}")
+    return " ".join(parts)

@@ -1,0 +1,210 @@
+"""Arguments that commands on groups have in common, and what they mean: which groups and topics, in which order."""
+
+from __future__ import annotations
+
+import heapq
+from argparse import Namespace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, UsageMistake
+from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
+from groupkeeper.client.admin.types import Failure
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.selection import BadPattern, Names, Selection, list_selected, select_groups
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+GROUP_HELP = "a group, or a glob such as 'orders-*' ([*] is the character itself)"
+
+
+_FEW_NAMES = 5
+_MANY_NAMES = 20_000
+"""Similar names are looked for only for few, and among not too many: it takes 20 µs for each pair."""
+
+
+def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
+    """Which groups: GROUP …, or --all-groups."""
+    if is_required:
+        chosen = command.add_mutually_exclusive_group(required=True)
+        chosen.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=GROUP_HELP)
+        chosen.add_argument("--all-groups", action="store_true", help="all consumer groups")
+    else:
+        command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}; default: all")
+    command.add_argument("--regex", action="store_true", help="names are regular expressions, for the whole name")
+
+
+def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
+    """Which of those groups. ``of_all_types``: share and streams groups, too, which are shown and not changed."""
+    states, types = (values.LISTED_STATES, values.LISTED_TYPES) if of_all_types else (values.STATES, values.TYPES)
+    command.add_argument(
+        "--state",
+        type=values.listed_states if of_all_types else values.states,
+        default=[],
+        metavar="STATE[,STATE]",
+        help=f"only groups in these states: {', '.join(states)}",
+    )
+    command.add_argument(
+        "--type",
+        type=values.listed_types if of_all_types else values.types,
+        default=[],
+        metavar="TYPE[,TYPE]",
+        help=f"only groups of these types: {', '.join(types)}",
+    )
+
+
+def add_topics(command: ArgumentParser) -> None:
+    """Which topics."""
+    command.add_argument(
+        "--topic", action="append", default=[], metavar="TOPIC", help="only these; a name or a glob; repeat for several"
+    )
+
+
+def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
+    """In which order, and how many."""
+    command.add_argument(
+        "--sort", choices=columns, metavar="COLUMN", help=f"by {', '.join(columns)}; numbers from the greatest on"
+    )
+    command.add_argument("--top", type=values.count, metavar="N", help="only the first N rows")
+
+
+def names_of(options: Namespace, argument: str) -> Names:
+    """What was typed for ``groups`` or ``topic``. Raises UsageMistake."""
+    try:
+        return Names(getattr(options, argument), regex=options.regex)
+    except BadPattern as problem:
+        raise UsageMistake(f"argument {'GROUP' if argument == 'groups' else '--topic'}: {problem}") from None
+
+
+def are_typed(options: Namespace) -> bool:
+    """Whether each group was named: not by a pattern, and not all or those in some state."""
+    names = names_of(options, "groups")
+    filters = (getattr(options, "state", []), getattr(options, "type", []))
+    return bool(names.exact) and not names.patterns and not any(filters)
+
+
+async def selected(asking: Asking, *, with_share: bool = False, with_streams: bool = False) -> tuple[Selection, Page]:
+    """The groups that the options mean, share and streams groups among them or not, and what is to be said of them."""
+    options = asking.options
+    asking.progress.say("listing groups")
+    names = names_of(options, "groups")
+    filters = (getattr(options, "state", []), getattr(options, "type", []))
+    selection = await select_groups(asking.admin, names, *filters, with_share=with_share, with_streams=with_streams)
+    page = await said_about(asking, selection)
+    if not selection.group_ids and not selection.unmatched and not selection.failed:
+        page = page._replace(remarks=[*page.remarks, f"no groups{' in these states or of these types' * any(filters)}"])
+    return selection, page
+
+
+def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Iterable[str]) -> list[str]:
+    """What is to be said of groups that --from-file has offsets of, and that are not among those meant."""
+    others = sorted(set(in_file).difference(meant))
+    if file is None or not others:
+        return []
+    more = f" and {len(others) - _FEW_NAMES} more" if len(others) > _FEW_NAMES else ""
+    return [f"{file.path}: lines of other groups are passed over: {', '.join(others[:_FEW_NAMES])}{more}"]
+
+
+async def said_about(asking: Asking, selection: Selection) -> Page:
+    """Brokers that could not be listed, patterns without a group, and that there may be groups that are hidden."""
+    problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
+    remarks = []
+    for pattern in selection.unmatched:
+        typed = selection.namesakes.get(pattern)
+        hint = "" if typed is None else f"; type {typed!r} for the group of that name"
+        remarks.append(f"no group matches {pattern!r}{hint}")
+    names = names_of(asking.options, "groups")
+    if asking.is_secured and (names.patterns or not names) and await _hides_groups(asking):
+        remarks.append(
+            "groups that you may not describe are not listed; to see all of them the ACL DESCRIBE on the cluster "
+            "is missing"
+        )
+    return Page(problems=problems, remarks=remarks)
+
+
+async def _hides_groups(asking: Asking) -> bool:
+    """Whether brokers leave out the groups that the client may not describe."""
+    try:
+        cluster = await asking.admin.describe_cluster(include_authorized_operations=True)
+    except (KafkaError, ClientError):
+        return False
+    return cluster.authorized_operations is not None and "DESCRIBE" not in cluster.authorized_operations
+
+
+def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Deed = Deed.DESCRIBE) -> list[Problem]:
+    """The failures of groups as problems.
+
+    Groups that a pattern stood for, and that went away since they were listed, are none when they are described.
+    """
+    typed = frozenset(getattr(options, "groups", failed) if deed is Deed.DESCRIBE else failed)
+    return [
+        problem_of(failed[group_id], deed, group=group_id)
+        for group_id in sorted(failed)
+        if group_id in typed or not isinstance(failed[group_id], GroupIdNotFound)
+    ]
+
+
+async def with_suggestions(asking: Asking, failed: Mapping[str, Failure]) -> list[Problem]:
+    """The same; for groups that there are not, with the name of one that there is."""
+    problems = problems_of(asking.options, failed)
+    unknown = [one.group for one in problems if one.group and isinstance(failed[one.group], GroupIdNotFound)]
+    meant = await suggested(asking, unknown)
+    return [
+        one._replace(message=one.message.removesuffix(".") + meant[one.group]) if one.group in meant else one
+        for one in problems
+    ]
+
+
+async def suggested(asking: Asking, unknown: Sequence[str]) -> dict[str, str]:
+    """For groups that there are not, a text with the name of one that there is: only where there is a similar one."""
+    if not 0 < len(unknown) <= _FEW_NAMES:
+        return {}
+    from groupkeeper.cli.framework.commands import similar
+
+    try:
+        listed, _ = await list_selected(asking.admin, Names(()))
+    except (KafkaError, ClientError):
+        return {}
+    ids = [group.group_id for group in listed[:_MANY_NAMES]]
+    return {group_id: meant for group_id in unknown if (meant := similar(group_id, ids))}
+
+
+def _key(column: str) -> Callable[[Row], tuple[bool, int, str]]:
+    def key(row: Row) -> tuple[bool, int, str]:
+        value = row[column]
+        if isinstance(value, int):
+            return (False, -value, "")
+        return (value is None, 0, value if isinstance(value, str) else "")
+
+    return key
+
+
+async def arranged(pages: AsyncIterator[Page], options: Namespace) -> AsyncIterator[Page]:
+    """The pages with their rows in the order asked for, as many as asked for.
+
+    Without an order they stream, and nothing is asked any more once there are enough of them.
+    """
+    top: int | None = options.top
+    if options.sort is None:
+        async for page in pages:
+            rows = page.rows if top is None else page.rows[:top]
+            yield page._replace(rows=rows)
+            if top is not None:
+                top -= len(rows)
+                if top == 0:
+                    break
+        if isinstance(pages, AsyncGenerator):
+            await pages.aclose()
+        return
+    key = _key(options.sort)
+    kept: list[Row] = []
+    async for page in pages:
+        kept += page.rows
+        if top is not None:
+            kept = heapq.nsmallest(top, kept, key)
+        yield page._replace(rows=())
+    yield Page(kept if top is not None else sorted(kept, key=key))

@@ -1,0 +1,143 @@
+"""``groupkeeper groups delete`` and ``delete-offsets``."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.executing import add_executing, check_confirmed, consequences, not_yet, show_first
+from groupkeeper.cli.framework.journalling import own_recorder, way_back
+from groupkeeper.cli.framework.reports import Page, Row
+from groupkeeper.cli.groups.arguments import add_filters, add_groups, are_typed, problems_of, selected
+from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
+from groupkeeper.cli.plans.shapes import trouble_problem
+from groupkeeper.cli.plans.writing import TOPIC_HELP, told_of_absent, topics_of
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.deleting import make_deletion
+from groupkeeper.operations.plans.guard import check
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+_GROUPS_AT_A_TIME = 500
+_WOULD_BE = "would be deleted"
+
+
+def _add_delete_offsets(command: ArgumentParser) -> None:
+    command.add_argument("group", metavar="GROUP", help="the group")
+    command.add_argument(
+        "--topic", action="append", required=True, type=values.topic, metavar="TOPIC[:0,1]", help=TOPIC_HELP
+    )
+    add_executing(command, "delete the offsets", is_for_one=True)
+    add_cluster(command)
+
+
+def _offset_report(options: Namespace) -> Report:
+    topics_of(options)
+    return Report(DELETED_OFFSETS, _offset_pages, more={"executed": False})
+
+
+async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
+    """Committed offsets that go; partitions without one are a problem."""
+    options = asking.options
+    made = await make_deletion(asking.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
+    problems, _ = await told_of_absent(asking, made, suggests=False)
+    if not problems:
+        problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
+    verdict = await check(asking.admin, made.plan)
+    applied = Applied(verdict.ready, verdict.already, verdict.troubles)
+    await check_confirmed(options, len(made.plan.groups))
+    remarks = consequences(verdict.ready)
+    if options.execute and verdict.ready:
+        recorder = own_recorder(options, remarks)
+        applied = await apply_plan(asking.admin, made.plan, recorder, verdict=verdict)
+        if recorder is not None and recorder.id and applied.done:
+            remarks.append(way_back(recorder, options))
+    elif verdict.ready:
+        remarks.append(not_yet(1))
+    if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
+        remarks.append("while a group has members, only offsets of topics that none of them reads can be deleted")
+    problems += (trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in applied.troubles)
+    rows: list[Row] = [
+        {
+            "group": group.group_id,
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "deleted_offset": change.before.offset if change.before else None,
+            "result": "deleted" if options.execute else _WOULD_BE,
+        }
+        for group in applied.done
+        for tp, change in sorted(group.changes.items())
+    ]
+    yield Page(rows, problems, remarks, {"executed": options.execute})
+
+
+def _add_delete(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command)
+    add_executing(command, "delete the groups with their offsets")
+    add_cluster(command)
+
+
+async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
+    """Groups that go. Only consumer groups are deleted."""
+    options = asking.options
+    selection, said = await selected(asking)
+    remarks = list(said.remarks)
+    asking.progress.say("looking at the groups")
+    found = await look_at_deletion(asking.admin, selection.group_ids)
+    yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
+    would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
+    await check_confirmed(
+        options,
+        len(would_be),
+        are_named=are_typed(options),
+        show=lambda: show_first(asking, DELETED_GROUPS, would_be),
+    )
+    recorder = own_recorder(options, remarks) if options.execute else None
+    if not options.execute:
+        yield Page(would_be)
+        remarks += [not_yet(len(would_be), are_named=are_typed(options))] if would_be else []
+    group_ids = sorted(found.done) if options.execute else []
+    has_deleted = False
+    for start in range(0, len(group_ids), _GROUPS_AT_A_TIME):
+        some = group_ids[start : start + _GROUPS_AT_A_TIME]
+        asking.progress.say(f"deleting groups: {start} of {len(group_ids)}")
+        batch = await delete_any_groups(asking.admin, some, recorder)
+        has_deleted = has_deleted or bool(batch.done)
+        rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
+        yield Page(rows, problems_of(options, batch.failed, Deed.DELETE))
+    if recorder is not None and recorder.id and has_deleted:
+        remarks.append(way_back(recorder, options))
+    yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
+
+
+DELETE_OFFSETS = Command(
+    _add_delete_offsets,
+    lambda options: run_report(options, _offset_report),
+    "Show committed offsets of a group that would be deleted, and with --execute delete them. Topics that no longer "
+    "exist may be named, too.",
+    """\
+examples:
+  groupkeeper groups delete-offsets billing --topic orders:0
+  groupkeeper groups delete-offsets billing --topic 'old-*' --execute""",
+)
+
+DELETE = Command(
+    _add_delete,
+    lambda options: run_report(options, lambda _: Report(DELETED_GROUPS, _group_pages, more={"executed": False})),
+    "Show the groups without members that would be deleted with their offsets, and with --execute delete them. "
+    "'groupkeeper undo' brings their offsets back.",
+    """\
+examples:
+  groupkeeper groups delete 'old-*'
+  groupkeeper groups delete old-1 old-2 --execute""",
+)

@@ -1,0 +1,382 @@
+"""``groupkeeper groups describe``, ``offsets`` and ``members``: one report in three views, and its sums."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command, similar
+from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.groups.arguments import (
+    add_filters,
+    add_groups,
+    add_order,
+    add_topics,
+    arranged,
+    names_of,
+    selected,
+    with_suggestions,
+)
+from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
+from groupkeeper.client.admin.types import (
+    Failure,
+    GroupState,
+    MemberDescription,
+    TopicPartition,
+)
+from groupkeeper.operations.lag import (
+    AnyGroup,
+    AnyMember,
+    GroupsLag,
+    LagStatus,
+    LagSum,
+    PartitionLag,
+    describe_lag,
+    in_parts,
+    sum_by_group,
+    sum_by_topic,
+)
+from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.operations.streams_groups import streams_groups_among
+from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+_FEW = 3
+"""More groups of a kind than this are counted, not named one by one."""
+
+_NO_PROBLEM = (
+    LagStatus.OK,
+    LagStatus.NO_COMMIT,
+    LagStatus.BELOW_LOG_START,
+    LagStatus.BEYOND_LOG_END,
+    LagStatus.DELETED,
+)
+
+_SORTS = {
+    OFFSETS.schema: ["group", "topic", "lag", "lost", "log_end_offset", "status", "client_id"],
+    MEMBERS.schema: ["group", "client_id", "host", "partitions"],
+    STATES.schema: ["group", "type", "state", "members"],
+    GROUP_SUMS.schema: ["group", "lag", "max_lag", "lost", "uncommitted", "partitions"],
+    TOPIC_SUMS.schema: ["group", "topic", "lag", "max_lag", "lost", "uncommitted", "partitions"],
+}
+
+
+def _columns(*shapes: Shape) -> list[str]:
+    return list(dict.fromkeys(name for shape in shapes for name in _SORTS[shape.schema]))
+
+
+def _add_describe(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command, of_all_types=True)
+    command.add_argument("--view", choices=["offsets", "members", "state"], default="offsets", help="default: offsets")
+    add_topics(command)
+    _add_lag(command)
+    add_order(command, _columns(OFFSETS, MEMBERS, STATES, TOPIC_SUMS))
+    add_cluster(command)
+
+
+def _add_offsets(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command, of_all_types=True)
+    add_topics(command)
+    _add_lag(command)
+    add_order(command, _columns(OFFSETS, TOPIC_SUMS))
+    add_cluster(command)
+
+
+def _add_members(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command, of_all_types=True)
+    add_topics(command)
+    add_order(command, _columns(MEMBERS))
+    add_cluster(command)
+
+
+def _add_lag(command: ArgumentParser) -> None:
+    command.add_argument("--sum", choices=["group", "topic"], help="a row for each group, or each topic of a group")
+    command.add_argument(
+        "--lag-to",
+        choices=["end", "lso"],
+        default="end",
+        help="count the lag up to the log's end, or to the last stable offset, where consumers that read only "
+        "committed transactions stop; default: end",
+    )
+
+
+def _report(view: str | None) -> Callable[[Namespace], Report]:
+    def report(options: Namespace) -> Report:
+        shown = view or options.view
+        names_of(options, "groups")
+        names_of(options, "topic")
+        if shown == "offsets":
+            shape = {None: OFFSETS, "group": GROUP_SUMS, "topic": TOPIC_SUMS}[options.sum]
+            pages = _offset_pages
+        else:
+            shape, pages = (MEMBERS, _member_pages) if shown == "members" else (STATES, _state_pages)
+            _refuse_lag(options, shown)
+        if options.sort is not None and options.sort not in _SORTS[shape.schema]:
+            raise UsageMistake(
+                f"argument --sort: {options.sort!r} is no column here (choose from {', '.join(_SORTS[shape.schema])})"
+            )
+        with_columns = ["last_stable_offset"] if getattr(options, "lag_to", "end") == "lso" else []
+        return Report(shape, lambda asking: arranged(pages(asking), options), with_columns=with_columns)
+
+    return report
+
+
+def _refuse_lag(options: Namespace, view: str) -> None:
+    if getattr(options, "sum", None) or getattr(options, "lag_to", "end") != "end":
+        name = "--sum" if options.sum else "--lag-to"
+        raise UsageMistake(f"argument {name}: not allowed with --view {view}, which has no lag")
+    if view == "state" and options.topic:
+        raise UsageMistake("argument --topic: not allowed with --view state, which has no topics")
+
+
+async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
+    """Offsets of groups as they are known. A group that cannot be described is a problem beside the others."""
+    options = asking.options
+    topics = names_of(options, "topic")
+    selection, said = await selected(asking, with_share=True, with_streams=True)
+    notes = _Notes()
+    total = len(selection.group_ids)
+    asking.progress.say(f"describing {_groups(total)}")
+    done = 0
+    parts = describe_lag(asking.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
+    async for part in parts:
+        rows = [row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options.sum)]
+        done += len(set(part.rows) | set(part.failed))
+        asking.progress.say(f"describing groups: {done} of {total}")
+        yield Page(rows, await with_suggestions(asking, part.failed) + notes.of(part))
+    problems = await _topic_problems(asking, topics.exact, notes)
+    hidden = [HIDDEN] if notes.has_empty and await hides_topics(asking.admin) else []
+    remarks = [*said.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
+    yield Page(problems=[*said.problems, *problems], remarks=remarks)
+
+
+def _groups(count: int) -> str:
+    return "1 group" if count == 1 else f"{count} groups"
+
+
+class _Notes:
+    """What is noteworthy about groups and partitions, each thing once."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self._told: set[tuple[str, str, int | None]] = set()
+        self._idle: list[str] = []
+        self._without_offsets: list[str] = []
+        self._deleted: set[str] = set()
+
+    def of(self, part: GroupsLag) -> list[Problem]:
+        """Remember the part. The problems are those of partitions that no row before had."""
+        for group_id in sorted(part.rows):
+            if group_id not in part.failed:
+                group = part.descriptions.get(group_id)
+                if group is not None and not group.members:
+                    self._idle.append(group_id)
+                if not part.rows[group_id]:
+                    self._without_offsets.append(group_id)
+        return [problem for rows in part.rows.values() for row in rows for problem in self._row(row)]
+
+    def _row(self, row: PartitionLag) -> Iterable[Problem]:
+        self.topics.add(row.topic)
+        if row.status is LagStatus.DELETED:
+            self._deleted.add(row.topic)
+        if row.status in _NO_PROBLEM or row.failure is None:
+            return
+        # Whether a topic may be seen is no matter of its partitions.
+        partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
+        key = (type(row.failure).__name__, row.topic, partition)
+        if key not in self._told:
+            self._told.add(key)
+            yield problem_of(row.failure, topic=row.topic, partition=partition)
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether a group seems to have no offsets."""
+        return bool(self._without_offsets)
+
+    def remarks(self, is_filtered: bool, *, may_hide: bool) -> list[str]:
+        """All that was noteworthy. ``may_hide``: there may be offsets that cannot be seen."""
+        what = "no committed offsets" + " for these topics" * is_filtered + " that may be seen" * may_hide
+        return [
+            *_counted(self._idle, "has no members", "have no members"),
+            *_counted(self._without_offsets, f"has {what}", f"have {what}"),
+            *(f"topic {topic} or some of its partitions do not exist (any more)" for topic in sorted(self._deleted)),
+        ]
+
+
+def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
+    if len(group_ids) > _FEW:
+        return [f"{len(group_ids)} groups {many}"]
+    return [f"group {group_id} {one}" for group_id in group_ids]
+
+
+async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) -> list[Problem]:
+    """Why topics that were named are not there: brokers leave out what one may not see without a word."""
+    missing = [topic for topic in wanted if topic not in notes.topics]
+    if not missing:
+        return []
+    described = await describe_topics(asking.admin, missing)
+    problems = []
+    for topic, failure in described.failed.items():
+        problem = problem_of(failure, topic=topic)
+        if problem.acl is None:
+            known = await asking.admin.list_topics()
+            meant = similar(topic, [each.name for each in known])
+            if meant:
+                problem = problem._replace(message=problem.message.removesuffix(".") + meant)
+        problems.append(problem)
+    return problems
+
+
+def _lag_rows(rows: Sequence[PartitionLag], group_id: str, sums: str | None) -> Iterable[Row]:
+    if sums == "group":
+        return [_sum_row(sum_by_group(group_id, rows))]
+    if sums == "topic":
+        return [_sum_row(each) for each in sum_by_topic(group_id, rows)]
+    return [_lag_row(row) for row in rows]
+
+
+def _lag_row(row: PartitionLag) -> Row:
+    commit, member = row.committed, row.member
+    return {
+        "group": row.group_id,
+        "topic": row.topic,
+        "partition": row.partition,
+        "current_offset": commit.offset if commit else None,
+        "log_start_offset": row.log_start_offset,
+        "log_end_offset": row.log_end_offset,
+        "last_stable_offset": row.last_stable_offset,
+        "lag": row.lag,
+        "done_ahead": row.done_ahead,
+        "lost": row.lost,
+        "status": row.status.value,
+        "member_id": member.member_id if member else None,
+        "client_id": member.client_id if member else None,
+        "host": member.client_host if member else None,
+        "leader_epoch": commit.leader_epoch if commit else None,
+        "metadata": commit.metadata if commit else None,
+    }
+
+
+def _sum_row(sums: LagSum) -> Row:
+    row: dict[str, str | int | None] = {"group": sums.group_id}
+    if sums.topic is not None:
+        row["topic"] = sums.topic
+    return row | {
+        "partitions": sums.partitions,
+        "without_commit": sums.without_commit,
+        "unknown": sums.unknown,
+        "lag": sums.lag,
+        "max_lag": sums.max_lag,
+        "lost": sums.lost,
+        "uncommitted": sums.uncommitted,
+    }
+
+
+async def _descriptions(asking: Asking) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
+    """The groups in parts by id, each with what failed; then what is to be said about all."""
+    selection, said = await selected(asking, with_share=True, with_streams=True)
+    total = len(selection.group_ids)
+    done = 0
+    asking.progress.say(f"describing {_groups(total)}")
+    for part in in_parts(selection.group_ids):
+        described = await asking.admin.describe_consumer_groups(part)
+        shares = await share_groups_among(asking.admin, described.failed)
+        others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
+        streams = await streams_groups_among(asking.admin, others)
+        failed: dict[str, Failure] = {
+            group_id: shares.failed.get(group_id) or streams.failed.get(group_id) or failure
+            for group_id, failure in others.items()
+            if group_id not in streams.done
+        }
+        for group in described.done.values():
+            if group.group_state is GroupState.DEAD:
+                failed[group.group_id] = GroupIdNotFound(f"Group {group.group_id} not found.")
+        known: dict[str, AnyGroup] = {**described.done, **shares.done, **streams.done}
+        groups = [known[group_id] for group_id in sorted(known) if group_id not in failed]
+        done += len(part)
+        asking.progress.say(f"describing groups: {done} of {total}")
+        yield groups, Page(problems=await with_suggestions(asking, failed))
+    yield [], said
+
+
+async def _state_pages(asking: Asking) -> AsyncIterator[Page]:
+    async for groups, page in _descriptions(asking):
+        yield page._replace(rows=[_state_row(group) for group in groups])
+
+
+async def _member_pages(asking: Asking) -> AsyncIterator[Page]:
+    topics = names_of(asking.options, "topic")
+    idle: list[str] = []
+    async for groups, page in _descriptions(asking):
+        idle += [group.group_id for group in groups if not group.members]
+        rows = [
+            _member_row(group.group_id, member)
+            for group in groups
+            for member in _in_order(group.members)
+            if not topics or any(topics.matches(topic) for topic, _ in member.assignment)
+        ]
+        yield page._replace(rows=rows)
+    yield Page(remarks=_counted(idle, "has no members", "have no members"))
+
+
+def _in_order(members: Iterable[AnyMember]) -> list[AnyMember]:
+    return sorted(members, key=lambda member: (member.client_id, member.member_id))
+
+
+def _state_row(group: AnyGroup) -> Row:
+    return {
+        "group": group.group_id,
+        "type": str(group.group_type),
+        "state": str(group.group_state),
+        "members": len(group.members),
+        "assignor": group.partition_assignor or None,
+        "coordinator": f"{group.coordinator.host}:{group.coordinator.port}",
+        "group_epoch": group.group_epoch,
+        "target_epoch": group.target_assignment_epoch,
+    }
+
+
+def _member_row(group_id: str, member: AnyMember) -> Row:
+    # What share groups don't have: static members, targets and members of an older protocol.
+    own = member if isinstance(member, MemberDescription) else None
+    target = own.target_assignment if own else None
+    return {
+        "group": group_id,
+        "member_id": member.member_id,
+        "instance_id": own.instance_id if own else None,
+        "client_id": member.client_id,
+        "host": member.client_host,
+        "epoch": member.member_epoch,
+        "partitions": len(member.assignment),
+        "assignment": _places(member.assignment),
+        "target_assignment": None if target is None else _places(target),
+        "rack_id": member.rack_id,
+        "upgraded": own.upgraded if own else None,
+    }
+
+
+def _places(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
+    return [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
+
+
+DESCRIBE = Command(_add_describe, lambda options: run_report(options, _report(None)))
+
+OFFSETS_EXAMPLES = """\
+examples:
+  groupkeeper groups offsets billing shipping
+  groupkeeper groups offsets 'orders-*' --topic 'eu-*' --sort lag --top 20
+  groupkeeper groups offsets --all-groups --sum group --sort lag --output csv"""
+
+OFFSETS_COMMAND = Command(
+    _add_offsets, lambda options: run_report(options, _report("offsets")), examples=OFFSETS_EXAMPLES
+)
+
+MEMBERS_COMMAND = Command(_add_members, lambda options: run_report(options, _report("members")))

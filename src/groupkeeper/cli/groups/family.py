@@ -1,0 +1,32 @@
+"""``groupkeeper groups …``: the table of its commands."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.framework.commands import Entry, Family
+
+FAMILY = Family(
+    {
+        "list": Entry(
+            "list consumer, share and streams groups with their type and state", "groupkeeper.cli.groups.list:LIST"
+        ),
+        "describe": Entry(
+            "show offsets with lag, members, or the state of groups", "groupkeeper.cli.groups.describe:DESCRIBE"
+        ),
+        "offsets": Entry(
+            "show committed offsets with lag, or sums of it", "groupkeeper.cli.groups.describe:OFFSETS_COMMAND"
+        ),
+        "members": Entry("show members with what they are assigned", "groupkeeper.cli.groups.describe:MEMBERS_COMMAND"),
+        "watch": Entry(
+            "print each change of groups and their members as it happens", "groupkeeper.cli.groups.watch:WATCH"
+        ),
+        "reset": Entry(
+            "set committed offsets of groups without members; shows only, unless --execute",
+            "groupkeeper.cli.groups.reset:RESET",
+        ),
+        "delete-offsets": Entry("delete committed offsets of a group", "groupkeeper.cli.groups.delete:DELETE_OFFSETS"),
+        "delete": Entry("delete groups without members, with their offsets", "groupkeeper.cli.groups.delete:DELETE"),
+    },
+    "List, describe, watch, reset and delete consumer groups; list, describe and watch share groups, which "
+    "kafka-share-groups resets and deletes. Exits with 1 when something failed (the rest is shown), and with 2 for a "
+    "wrong usage, before a broker is asked.",
+)

@@ -1,0 +1,79 @@
+"""``groupkeeper groups list``."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.reports import Page, Row
+from groupkeeper.cli.groups.arguments import (
+    add_filters,
+    add_groups,
+    add_order,
+    arranged,
+    names_of,
+    said_about,
+    with_suggestions,
+)
+from groupkeeper.cli.groups.shapes import GROUPS
+from groupkeeper.client.admin.types import GroupListing
+from groupkeeper.operations.selection import list_selected
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    add_groups(command, is_required=False)
+    add_filters(command, of_all_types=True)
+    add_order(command, [column.name for column in GROUPS.columns])
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    names_of(options, "groups")
+    return Report(GROUPS, lambda asking: arranged(_pages(asking), options))
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    """Groups by id. A broker that cannot be asked is a problem, and the others' groups are shown."""
+    options = asking.options
+    names = names_of(options, "groups")
+    asking.progress.say("listing groups")
+    groups, selection = await list_selected(
+        asking.admin, names, options.state, options.type, with_share=True, with_streams=True
+    )
+    yield Page([_row(group) for group in groups])
+    page = await said_about(asking, selection)
+    is_filtered = bool(options.state or options.type)
+    if names.exact and not is_filtered and not selection.failed:
+        missing = set(names.exact).difference(selection.group_ids)
+        unknown = {group_id: GroupIdNotFound(f"Group {group_id} not found.") for group_id in missing}
+        page = page._replace(problems=[*page.problems, *await with_suggestions(asking, dict(unknown))])
+    elif not groups and not selection.failed and not selection.unmatched:
+        said = f"no groups{' in these states or of these types' if is_filtered else ''}"
+        page = page._replace(remarks=[said, *page.remarks])
+    yield page
+
+
+def _row(group: GroupListing) -> Row:
+    return {
+        "group": group.group_id,
+        "type": None if group.group_type is None else str(group.group_type),
+        "state": None if group.group_state is None else str(group.group_state),
+    }
+
+
+LIST = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    examples="""\
+examples:
+  groupkeeper groups list
+  groupkeeper groups list 'orders-*' --state Stable,Empty
+  groupkeeper groups list --regex '(orders|payments)-v[0-9]+' --output json""",
+)

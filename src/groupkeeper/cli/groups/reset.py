@@ -1,0 +1,243 @@
+"""``groupkeeper groups reset``."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.executing import (
+    add_creating,
+    add_executing,
+    check_confirmed,
+    consequences,
+    not_yet,
+    show_first,
+)
+from groupkeeper.cli.framework.journalling import own_recorder, way_back
+from groupkeeper.cli.framework.reports import Page, Problem, problem_of
+from groupkeeper.cli.groups.arguments import add_filters, add_groups, are_typed, names_of, passed_over, selected
+from groupkeeper.cli.groups.shapes import NEW_OFFSETS
+from groupkeeper.cli.plans.shapes import reset_row
+from groupkeeper.cli.plans.writing import add_scope, told_of_absent, topics_of, with_topics
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations import plan_csv
+from groupkeeper.operations import reset as resets
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.errors import GroupIsActive
+from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.guard import check
+from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make_reset
+from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.protocol.errors import GroupAuthorizationFailed
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command)
+    add_scope(command)
+    add_scenario(command)
+    add_executing(command, "commit the new offsets")
+    add_creating(command, "commit offsets for")
+    command.add_argument(
+        "--export", action="store_true", help="print the new offsets as the CSV that --from-file reads, nothing else"
+    )
+    add_cluster(command)
+
+
+def add_scenario(command: ArgumentParser) -> None:
+    """Where to: exactly one of several."""
+    to = command.add_mutually_exclusive_group(required=True)
+    to.add_argument("--to-earliest", action="store_true", help="the oldest record")
+    to.add_argument("--to-latest", action="store_true", help="the end")
+    to.add_argument("--to-current", action="store_true", help="the committed offset, moved into the log")
+    to.add_argument("--to-offset", type=int, metavar="N", help="this offset")
+    to.add_argument("--shift-by", type=int, metavar="N", help="N records on, or back when negative")
+    to.add_argument(
+        "--to-datetime",
+        type=values.datetime_ms,
+        metavar="TIME",
+        help="the first record from then on: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
+    )
+    to.add_argument(
+        "--by-duration",
+        type=values.duration,
+        metavar="DURATION",
+        help="the first record from so long ago on: P1DT2H3M4.5S",
+    )
+    to.add_argument(
+        "--from-file",
+        type=values.plan_file,
+        metavar="FILE",
+        help="the offsets in a CSV file of [group,]topic,partition,offset; not with --topic or --all-topics",
+    )
+
+
+def _report(options: Namespace) -> Report:
+    """Refuses what doesn't go together, and a plan that isn't one."""
+    check_scope(options)
+    names_of(options, "groups")
+    topics_of(options)
+    plans_of(options)
+    if options.export and options.output != "table":
+        raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
+    return Report(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
+
+
+def check_scope(options: Namespace) -> None:
+    """Raise UsageMistake unless the partitions are named, in one way."""
+    if options.from_file is None:
+        if not options.all_topics and not options.topic:
+            raise UsageMistake("name the partitions to reset: --all-topics or --topic")
+    elif options.all_topics or options.topic:
+        name = "--all-topics" if options.all_topics else "--topic"
+        raise UsageMistake(f"argument {name}: not allowed with argument --from-file, which names the partitions")
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    """New offsets of groups, committed with --execute. What is refused for one group doesn't keep the others."""
+    options = asking.options
+    selection, said = await selected(asking)
+    remarks = [*said.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
+    asking.progress.say(f"planning {len(selection.group_ids)} groups")
+    made, problems = await _made(asking, selection.group_ids, remarks)
+    plan = made.plan
+    verdict = await check(asking.admin, plan, creates=options.create)
+    applied = Applied(verdict.ready, verdict.already, verdict.troubles)
+    meaning = consequences(verdict.ready)
+    remarks += meaning
+
+    def show() -> None:
+        rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
+        show_first(asking, NEW_OFFSETS, rows, meaning)
+
+    if await check_confirmed(options, len(verdict.ready), are_named=are_typed(options), show=show):
+        verdict = await check(asking.admin, plan, creates=options.create)
+        applied = Applied(verdict.ready, verdict.already, verdict.troubles)
+    if options.execute and verdict.ready:
+
+        def tell(done: int) -> None:
+            asking.progress.count("resetting groups", done, len(plan.groups))
+
+        recorder = own_recorder(options, remarks)
+        applied = await apply_plan(asking.admin, plan, recorder, verdict=verdict, skips_refused=True, tell=tell)
+        if recorder is not None and recorder.id and applied.done:
+            remarks.append(way_back(recorder, options))
+    elif verdict.ready:
+        remarks.append(not_yet(len(verdict.ready), are_named=are_typed(options)))
+    elif verdict.already:
+        remarks.append("there is nothing to do: it is so already")
+    if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
+        remarks.append(
+            "'groupkeeper plan reset' plans the same for groups with members, and 'groupkeeper apply FILE --execute "
+            "--wait 5m' carries it out when they have gone"
+        )
+    problems += dict.fromkeys(map(_problem_of, applied.troubles))  # what is said of a group is said once
+    yield Page(problems=problems)
+    result = "applied" if options.execute else "would be applied"
+    for page in _rows(plan.groups, applied, result, has_group=_only_group(options) is None):
+        yield page
+    yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
+
+
+async def _made(asking: Asking, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
+    """The plan of the groups of which all can be planned, and what is in the way of the others."""
+    options = asking.options
+    scenario = None if options.from_file is not None else scenario_of(options)
+    request = Request(
+        group_ids,
+        Topics() if options.from_file is not None else topics_of(options),
+        scenario,
+        from_file=plans_of(options),
+        file_name="" if options.from_file is None else options.from_file.path,
+        creates=options.create,
+    )
+    made = await make_reset(asking.admin, request)
+    problems, said = await told_of_absent(asking, made, suggests=True)
+    remarks += [*said, *made.remarks]
+    if isinstance(scenario, resets.ToTime):
+        remarks.append(f"to {aim(scenario)}")
+    here = [group_id for group_id in group_ids if options.create or group_id not in made.absent]
+    for trouble in made.troubles:
+        concerned = here if trouble.group_id is None else [trouble.group_id]
+        problems += (_problem_of(trouble._replace(group_id=group_id)) for group_id in concerned)
+    refused = {one.group for one in problems}
+    kept = tuple(group for group in made.plan.groups if group.group_id not in refused)
+    return made._replace(plan=made.plan._replace(groups=kept)), await with_topics(asking, problems)
+
+
+def _problem_of(trouble: Trouble) -> Problem:
+    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    if isinstance(trouble.failure, GroupAuthorizationFailed):
+        topic = partition = None  # the partitions have nothing to do with it
+    return problem_of(trouble.failure, Deed.COMMIT, group=trouble.group_id, topic=topic, partition=partition)
+
+
+def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_group: bool) -> Iterable[Page]:
+    """What became of each group, or would: ``result`` says which."""
+    done = {group.group_id: group.changes for group in applied.done}
+    already = set(applied.already)
+    for group in groups:
+        results: dict[TopicPartition, str] = dict.fromkeys(done.get(group.group_id, ()), result)
+        results |= {tp: "already" for tp in group.changes if (group.group_id, tp) in already}
+        notes = {note.partition: note for note in group.notes}
+        rows = [reset_row(group, tp, _note(notes.get(tp)), results[tp]) for tp in sorted(results)]
+        planned = group.offsets
+        offsets = {tp: planned[tp].offset for tp in sorted(results)}
+        yield Page(rows, plain=plan_csv.write([(group.group_id, offsets)], with_group=has_group))
+
+
+def _only_group(options: Namespace) -> str | None:
+    """The group whose id a plan need not name, None when there are several."""
+    names = names_of(options, "groups")
+    return names.exact[0] if len(names.exact) == 1 and not names.patterns else None
+
+
+def plans_of(options: Namespace) -> plan_csv.Plans | None:
+    """The offsets of --from-file, None without it. Raises UsageMistake."""
+    if options.from_file is None:
+        return None
+    try:
+        return plan_csv.read(options.from_file.text, _only_group(options))
+    except plan_csv.BadPlan as problem:
+        raise UsageMistake(f"argument --from-file: {options.from_file.path}, {problem}") from None
+
+
+def scenario_of(options: Namespace) -> resets.Scenario:
+    """Where to, when it isn't in a file."""
+    if options.to_earliest:
+        return resets.ToEarliest()
+    if options.to_latest:
+        return resets.ToLatest()
+    if options.to_current:
+        return resets.ToCurrent()
+    if options.to_offset is not None:
+        return resets.ToOffset(options.to_offset)
+    if options.shift_by is not None:
+        return resets.ShiftBy(options.shift_by)
+    if options.to_datetime is not None:
+        return resets.ToTime(options.to_datetime)
+    return resets.ToTime(options.by_duration.before_ms(time.time_ns()))
+
+
+def _note(note: resets.Note | None) -> str | None:
+    if note is None or note.kind is resets.NoteKind.NOTHING_LATER:
+        return note.kind.value if note else None
+    return f"{note.asked} is {note.kind.value}"
+
+
+RESET = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    examples="""\
+examples:
+  groupkeeper groups reset billing --all-topics --by-duration 1h
+  groupkeeper groups reset billing --topic orders:0,1 --to-earliest --execute""",
+)

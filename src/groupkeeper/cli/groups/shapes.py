@@ -1,0 +1,145 @@
+"""The rows that ``groupkeeper groups`` reports, column by column: the reference is written from here."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.framework.reports import Column, Shape
+
+_GROUP = Column("group", "the group's id")
+
+GROUPS = Shape(
+    "group_list",
+    "groups",
+    [
+        _GROUP,
+        Column("type", "`Classic`, `Consumer`, `Share` or `Streams`; null: the broker is too old to tell"),
+        Column("state", "null: the broker is too old to tell"),
+    ],
+)
+
+OFFSETS = Shape(
+    "offsets", "offsets",
+    [
+        _GROUP,
+        Column("topic", ""),
+        Column("partition", ""),
+        Column("current_offset", "the committed offset, of the next record to read; null: nothing is committed. Of a "
+               "share group: the start offset, before which all is done; null: no member has read the partition yet"),
+        Column("log_start_offset", "of the oldest record that there is", in_table=False),
+        Column("log_end_offset", "after the newest record"),
+        Column("last_stable_offset", "null unless `--lag-to lso`", in_table=False),
+        Column("lag", "offsets from the commit to the log's end (or the last stable offset), never negative; null: "
+               "nothing is committed, or the end isn't known. Of a share group: as the broker counts "
+               "it, the records from the start offset on that are not done, those in flight included"),
+        Column("done_ahead", "of a share group: records after the start offset that are done already; null: not "
+               "known, or no share group", in_table=False),
+        Column("lost", "offsets of the lag that are gone, as the log now starts after the commit; null: not known"),
+        Column("status", "see below"),
+        Column("member_id", "the member that the partition is assigned to; null: none, or several of a share group"),
+        Column("client_id", "the member's"),
+        Column("host", "the member's", in_table=False),
+        Column("leader_epoch", "stored with the commit; null: none", in_table=False),
+        Column("metadata", "stored with the commit", in_table=False),
+    ],
+)  # fmt: skip
+
+STATUSES = {
+    "ok": "all is known, and the committed offset is within the log",
+    "no_commit": "a member is assigned the partition, and nothing is committed yet",
+    "below_log_start": "the log now starts after the committed offset: `lost` records were removed unread",
+    "beyond_log_end": "the committed offset is past the end of the log, which was truncated or recreated; the lag is 0",
+    "no_leader": "no broker leads the partition now",
+    "deleted": "there is no such topic or partition (any more)",
+    "not_authorized": "you may not describe the topic",
+    "unknown": "the log's ends are not known, for another reason: it is among the problems",
+}
+
+_SUMS = (
+    Column("partitions", "how many"),
+    Column("without_commit", "the number of them without a committed offset"),
+    Column("unknown", "the number of others whose lag isn't known"),
+    Column("lag", "the sum of those that are known; null: none is"),
+    Column("max_lag", "of one partition"),
+    Column("lost", "the sum; null: not known"),
+    Column(
+        "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
+    ),
+)
+
+GROUP_SUMS = Shape("lag_by_group", "lag_by_group", [_GROUP, *_SUMS])
+
+TOPIC_SUMS = Shape("lag_by_topic", "lag_by_topic", [_GROUP, Column("topic", ""), *_SUMS])
+
+MEMBERS = Shape(
+    "members",
+    "members",
+    [
+        _GROUP,
+        Column("member_id", ""),
+        Column("instance_id", "null: the member isn't static"),
+        Column("client_id", ""),
+        Column("host", ""),
+        Column("epoch", "null in a classic group"),
+        Column("partitions", "how many are assigned to it", in_table=False),
+        Column("assignment", "a list of `{topic, partition}`; in a streams group what its active tasks read"),
+        Column("target_assignment", "what it is to have; null in a classic group"),
+        Column("rack_id", "", in_table=False),
+        Column("upgraded", "whether it speaks the consumer protocol; null: not known", in_table=False),
+    ],
+)
+
+STATES = Shape(
+    "group_states",
+    "groups",
+    [
+        _GROUP,
+        Column("type", "`Classic`, `Consumer`, `Share` or `Streams`"),
+        Column("state", ""),
+        Column("members", "how many"),
+        Column("assignor", "null: none is agreed on"),
+        Column("coordinator", "`host:port`"),
+        Column("group_epoch", "null in a classic group"),
+        Column("target_epoch", "null in a classic group"),
+    ],
+)
+
+NEW_OFFSETS = Shape(
+    "reset",
+    "offsets",
+    [
+        _GROUP,
+        Column("topic", ""),
+        Column("partition", ""),
+        Column("current_offset", "what is committed before; null: nothing"),
+        Column("new_offset", ""),
+        Column("note", "why it isn't the offset asked for; null: it is"),
+        Column("skipped", "so many offsets are passed over; null: not known"),
+        Column("replayed", "so many offsets are read again; null: not known"),
+        Column(
+            "before_time", "of the record at the offset before; null: there is none, or it isn't known", in_table=False
+        ),
+        Column("after_time", "of the record at the new offset; null: there is none, or it isn't known"),
+        Column("result", "`applied`, `would be applied`, or `already`: it was so before"),
+    ],
+)
+
+DELETED_OFFSETS = Shape(
+    "deleted_offsets",
+    "deleted",
+    [
+        _GROUP,
+        Column("topic", ""),
+        Column("partition", ""),
+        Column("deleted_offset", "what was committed"),
+        Column("result", "`deleted`, or `would be deleted`"),
+    ],
+)
+
+DELETED_GROUPS = Shape(
+    "deleted_groups",
+    "deleted",
+    [
+        _GROUP,
+        Column("offsets", "how many committed offsets go with it; null: not known"),
+        Column("result", "`deleted`, or `would be deleted`"),
+    ],
+)

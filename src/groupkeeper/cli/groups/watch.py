@@ -1,0 +1,121 @@
+"""``groupkeeper groups watch``: each change of groups and their members as it happens, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.output import complain, flush
+from groupkeeper.cli.framework.render import remark_text
+from groupkeeper.cli.framework.reports import Column, Page, Row, Shape, Value
+from groupkeeper.cli.groups.arguments import add_groups, names_of
+from groupkeeper.operations.watch import Change, Partitions, follow
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+CHANGES = Shape(
+    "watch",
+    "changes",
+    [
+        Column("time", "of the look that found it, in UTC, with milliseconds"),
+        Column("group", "the group's id"),
+        Column(
+            "change",
+            "`type`, `state`, `assignor`, `group_epoch`, `target_epoch`; `member_joined`, `member_left`; "
+            "`member_present`: at the first look; of a member: `member_epoch`, `upgraded`, `target_assignment`, "
+            "`assignment`; `problem`: the group can't be described",
+        ),
+        Column("member_id", "null: the change is the group's"),
+        Column("client_id", "the member's", in_table=False),
+        Column("host", "the member's", in_table=False),
+        Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
+        Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
+        Column("initial", "whether it is how the first look found the group, and no change since"),
+    ],
+)
+
+
+def _add_watch(command: ArgumentParser) -> None:
+    add_groups(command)
+    command.add_argument(
+        "--interval", type=values.timeout_ms, default=1000, metavar="MS", help="between two looks; default: 1000"
+    )
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    names_of(options, "groups")
+    return Report(CHANGES, _pages, has_lines=True)
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    names = names_of(options, "groups")
+    awaited = set(names.exact)
+    followed = follow(asking.admin, names, interval_s=options.interval / 1000, timeout_ms=options.timeout)
+    is_failing = False
+    async for found, failure in followed:
+        awaited -= {change.group_id for change in found}
+        if is_failing != (failure is not None):
+            is_failing = failure is not None
+            asking.progress.clear()
+            again = "the groups can be looked at again"
+            complain(remark_text(f"no group can be looked at: {failure}; trying on" if is_failing else again))
+        if awaited:
+            asking.progress.clear()
+            complain("".join(remark_text(f"waiting for group {group_id}") for group_id in sorted(awaited)))
+            awaited = set()
+        if not found:
+            continue
+        now = time.time_ns() // 1_000_000
+        moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now / 1000))}.{now % 1000:03}Z"
+        yield Page([_row(moment, change) for change in found])
+
+
+def _row(moment: str, change: Change) -> Row:
+    member = change.member
+    return {
+        "time": moment,
+        "group": change.group_id,
+        "change": change.what.value,
+        "member_id": member.member_id if member else None,
+        "client_id": member.client_id if member else None,
+        "host": member.client_host if member else None,
+        "before": _value(change.before),
+        "after": _value(change.after),
+        "initial": change.is_initial,
+    }
+
+
+def _value(value: str | int | bool | Partitions | None) -> Value:
+    if isinstance(value, tuple):
+        return [{"topic": topic, "partition": partition} for topic, partition in value]
+    return value
+
+
+def _run(options: Namespace) -> int:
+    # A shell without job control lets what it puts in the background ignore Ctrl-C: it would never end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    try:
+        return run_report(options, _report)
+    except KeyboardInterrupt:
+        # That is how following ends.
+        flush()
+        return 0
+
+
+WATCH = Command(
+    _add_watch,
+    _run,
+    "Follow groups and print each change of their state, epochs, members and assignments as it happens, until Ctrl-C. "
+    "The first look prints how the groups are, marked as initial; groups that don't exist yet are waited for. JSON has "
+    "a line for each change.",
+)

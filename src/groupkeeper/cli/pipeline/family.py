@@ -1,0 +1,372 @@
+"""`groupkeeper pipeline`: the offsets topics of clusters as tables, with Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import threading
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.commands import Command, Entry, Family
+from groupkeeper.cli.framework.output import complain, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.cli.pipeline.watch import Screen, Stage
+    from groupkeeper.pipeline.jobs.watch import Summary
+    from groupkeeper.pipeline.kafka.planning import Plan
+    from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
+
+__all__ = [
+    "FAMILY",
+    "FOLLOW",
+    "SNAPSHOT",
+    "add_clusters",
+    "add_output",
+    "add_spark",
+    "do_job",
+    "import_job",
+    "import_part",
+    "run_job",
+    "snapshot_work",
+    "stage_of",
+]
+
+_FAILED = 1
+_FEW = 500_000
+"""So few records are read before Java's better compiler pays."""
+_SETTING = re.compile(r"spark\.[^\s=]+")
+_OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
+
+
+def add_clusters(
+    parser: ArgumentParser, otherwise: str = "the context in use, unless --bootstrap-server is given"
+) -> None:
+    """The arguments that say which clusters to read; `otherwise` is what happens without them."""
+    where = parser.add_argument_group("clusters")
+    where.add_argument(
+        "--bootstrap-server", action="append", metavar="[NAME=]HOST:PORT[,...]", dest="servers", default=[],
+        type=_named_servers,
+        help="a cluster to read, called NAME in the tables, else by its cluster id; may be given several times",
+    )  # fmt: skip
+    where.add_argument(
+        "--context", action="append", metavar="NAME", dest="contexts", default=[],
+        help="a cluster kept under this name, which it has in the tables too; may be given several times; default: "
+        + otherwise,
+    )  # fmt: skip
+    where.add_argument(
+        "--command-config", type=values.properties, metavar="FILE",
+        help="properties for the client, by their Kafka names, for all clusters; they win over the contexts'",
+    )  # fmt: skip
+
+
+def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
+    """The arguments that say where tables go, and what is said: `told` as text."""
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", type=_directory, help="where the tables are: any path Spark writes to"
+    )
+    parser.add_argument(
+        "--output-format", choices=["text", "json"], default="text",
+        help=f"what is written to standard output: {told}, or a JSON object that sums up; default: text",
+    )  # fmt: skip
+
+
+def _directory(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("expected a directory, or a URL that Spark writes to")
+    return text
+
+
+def add_spark(parser: ArgumentParser) -> None:
+    """The arguments that say where Spark runs."""
+    how = parser.add_argument_group("Spark")
+    where = how.add_mutually_exclusive_group()
+    where.add_argument("--master", metavar="URL", help="Spark's master; default: all cores of this machine")
+    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
+    how.add_argument(
+        "--conf", action="append", metavar="KEY=VALUE", dest="settings", default=[], type=_setting,
+        help="a setting of Spark's, for example spark.driver.memory=4g; may be given several times",
+    )  # fmt: skip
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not _SETTING.fullmatch(key):
+        raise ArgumentTypeError(f"{text!r}: expected spark.NAME=VALUE, for example spark.driver.memory=4g")
+    if key in _OF_OPTIONS:
+        raise ArgumentTypeError(f"{key} is said by {_OF_OPTIONS[key]}")
+    return key, value
+
+
+def _named_servers(text: str) -> tuple[str, str]:
+    name, equals, servers = text.rpartition("=")
+    if equals and not name:
+        raise ArgumentTypeError(f"{text!r}: expected NAME=HOST:PORT")
+    return name, values.servers(servers)
+
+
+def _add_snapshot_arguments(parser: ArgumentParser) -> None:
+    add_output(parser)
+    add_clusters(parser)
+    add_spark(parser)
+
+
+def _snapshot(options: Namespace) -> int:
+    return run_job(options, "snapshot", snapshot_work(options))
+
+
+def snapshot_work(options: Namespace) -> Callable[[Screen, dict[str, str], Plan, Any], Summary]:
+    """What `snapshot` does, for run_job."""
+
+    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        snapshot = import_job("snapshot").snapshot
+        summary: Summary = snapshot(
+            spark, source, options.output, screen, found=found, is_remote=options.remote is not None
+        )
+        return summary
+
+    return work
+
+
+def _add_follow_arguments(parser: ArgumentParser) -> None:
+    _add_snapshot_arguments(parser)
+    parser.add_argument(
+        "--interval", type=_seconds, default=5.0, metavar="S", help="between two looks at the clusters; default: 5"
+    )
+    parser.add_argument(
+        "--refresh", type=_seconds, default=30.0, metavar="S",
+        help="minimum seconds between rebuilds of the derived tables; default: 30",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0
+    if not 0 < found < 86400 * 365:
+        raise ArgumentTypeError(f"{text!r}: expected a number of seconds above 0, for example 30")
+    return found
+
+
+def _follow(options: Namespace) -> int:
+    if options.remote is not None:
+        options.refuse("follow writes from where it is started: --master, not --remote")
+    stop = threading.Event()
+
+    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: stop.set())
+        screen.say("following; Ctrl-C ends it")
+        summary: Summary = import_job("follow").follow(
+            spark, source, options.output, stop, screen,
+            interval_s=options.interval, refresh_s=options.refresh, found=found,
+        )  # fmt: skip
+        return summary
+
+    return run_job(options, "follow", work, has_end=False)
+
+
+def run_job(
+    options: Namespace,
+    name: str,
+    work: Callable[[Screen, dict[str, str], Plan, Any], Summary],
+    *,
+    has_end: bool = True,
+    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
+) -> int:
+    """Ask the clusters, start Spark, do the work, say what was done; the result is the exit status. `more` are options
+    of the source.
+    """
+    from groupkeeper.cli.pipeline.watch import Screen
+    from groupkeeper.pipeline.runtime.errors import SourceError
+
+    screen = Screen()
+    try:
+        summary = do_job(options, name, work, screen, has_end=has_end, more=more)
+    except SourceError as error:
+        complain(f"error: {error}\n")
+        if options.output_format == "json":
+            say(_json_text(options, name, None, str(error)))
+        return _FAILED
+    say(_json_text(options, name, summary) if options.output_format == "json" else f"{options.output}\n")
+    screen.say(f"done in {screen.seconds:.1f} s")
+    return _FAILED if summary.problems else 0
+
+
+def do_job(
+    options: Namespace,
+    name: str,
+    work: Callable[[Screen, dict[str, str], Plan, Any], Summary],
+    screen: Screen,
+    *,
+    has_end: bool = True,
+    more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
+) -> Summary:
+    """As run_job, but nothing is said of what was done, and what goes wrong raises SourceError."""
+    with screen.shown():
+        source = source_of(options)
+        found = _survey({**source, **dict(more)}, screen, has_end=has_end)
+        screen.doing("starting Spark")
+        is_short = has_end and sum(each.size for each in found.ranges) < _FEW
+        session = import_job("running").session
+        settings = dict(options.settings)
+        with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
+            screen.stage = lambda: stage_of(spark)
+            summary = work(screen, source, found, spark)
+            screen.doing("")
+    return summary
+
+
+def _json_text(options: Namespace, name: str, summary: Summary | None, error: str | None = None) -> str:
+    found: dict[str, object] = {"schema": f"pipeline-{name}/1", "output": options.output}
+    tables = [] if summary is None else list(dict.fromkeys([*summary.new_rows, *summary.rows]))
+    found["tables"] = [
+        {
+            "table": table,
+            "rows": summary.rows.get(table) if summary else None,
+            "new_rows": summary.new_rows.get(table) if summary else None,
+        }
+        for table in tables
+    ]
+    found["notes"] = summary.notes if summary else []
+    problems = [each._asdict() for each in summary.problems] if summary else [{"cluster": None, "message": error}]
+    found["problems"] = problems
+    return json.dumps(found, indent=2) + "\n"
+
+
+def import_job(name: str) -> Any:
+    """A module of the pipeline's jobs. Raises SourceError where the extra is missing."""
+    return import_part(f"jobs.{name}")
+
+
+def import_part(name: str) -> Any:
+    """A module of the pipeline. Raises SourceError where the extra is missing."""
+    from groupkeeper.pipeline.runtime.errors import SourceError
+
+    try:
+        return import_module(f"groupkeeper.pipeline.{name}")
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{error.name} is missing: pip install '.[spark]' in a checkout brings it") from None
+
+
+def source_of(options: Namespace) -> dict[str, str]:
+    """The source's options for the clusters that are named."""
+    given = options.command_config or {}
+    clusters = [(name, servers, given) for name, servers in options.servers]
+    if options.contexts or not clusters:
+        clusters += _of_contexts(options)
+    names = [name or servers for name, servers, _ in clusters]
+    if len(set(names)) < len(names):
+        options.refuse(f"a cluster is named twice: {', '.join(names)}")
+    found = [
+        # The tables are of what is committed, whatever the consumers that share the file read.
+        {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}
+        | {"kafka.bootstrap.servers": servers}
+        | ({"cluster": name} if name else {})
+        for name, servers, properties in clusters
+    ]
+    return found[0] if len(found) == 1 else {"clusters": json.dumps(found)}
+
+
+def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
+    from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
+
+    found = []
+    for name in options.contexts or [None]:
+        asked = Namespace(context=name, bootstrap_server=None, command_config=options.command_config)
+        try:
+            cluster = cluster_of(asked)
+        except UsageMistake as mistake:
+            options.refuse(str(mistake))
+            raise
+        found.append((name or "", cluster.bootstrap_server, dict(cluster.properties)))
+    return found
+
+
+def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
+    """What there is to read, before Spark takes its time. Raises SourceError when no cluster can be read."""
+    screen.doing("asking the clusters")
+    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.pipeline.runtime.options import parse_options
+
+    found = asyncio.run(_planned(parse_options(source), screen))
+    for name in dict.fromkeys(each.name for each in found.ranges):
+        own = [each for each in found.ranges if each.name == name]
+        screen.say(
+            f"cluster {name}: {counted(len(own), 'partition')}, "
+            f"{counted(sum(each.size for each in own), 'record')} at most"
+        )
+    if not found.ranges and has_end:
+        from groupkeeper.pipeline.runtime.errors import SourceError
+
+        *others, last = found.failed.values()
+        for error in others:
+            complain(f"error: {error}\n")
+        raise last if found.failed else SourceError("there are no partitions to read")
+    return found
+
+
+async def _planned(options: Options, screen: Screen) -> Plan:
+    """What the clusters have; an address that refuses connections is named soon, while it is tried on."""
+    from groupkeeper.cli.framework.clusters import beside
+    from groupkeeper.pipeline.kafka.planning import plan
+
+    async with beside(*(_tell_of_refusals(each, screen) for each in options.clusters)):
+        return await plan(options)
+
+
+async def _tell_of_refusals(cluster: ClusterOptions, screen: Screen) -> None:
+    from groupkeeper.cli.framework.clusters import PATIENCE_S, refusals_of
+    from groupkeeper.client.settings import Settings
+
+    await asyncio.sleep(PATIENCE_S)
+    if (refusals := await refusals_of(cluster.bootstrap_servers)) is not None:
+        timeout_ms = Settings.of_properties(cluster.properties).default_api_timeout_ms
+        screen.say(f"note: {refusals}; trying until {timeout_ms / 1000:g} s have passed")
+
+
+def stage_of(spark: Any) -> Stage | None:
+    """The earliest stage that runs."""
+    from groupkeeper.cli.pipeline.watch import Stage
+
+    if getattr(spark, "_sc", None) is None:  # Spark Connect does not tell
+        return None
+    tracker = spark.sparkContext.statusTracker()
+    running = sorted(tracker.getActiveStageIds())
+    found = tracker.getStageInfo(running[0]) if running else None
+    return None if found is None else Stage(running[0], found.numCompletedTasks, found.numTasks)
+
+
+SNAPSHOT = Command(
+    _add_snapshot_arguments,
+    _snapshot,
+    "Append what is new in the offsets topics of clusters to the history in DIR, and make all other tables again "
+    "(docs/pipeline.md). Spark runs on this machine unless told otherwise.",
+)
+FOLLOW = Command(
+    _add_follow_arguments,
+    _follow,
+    "Do what snapshot does over and over, with Structured Streaming, until Ctrl-C or SIGTERM. After a kill at any "
+    "moment it goes on where it was: no row is lost or doubled.",
+)
+
+FAMILY = Family(
+    {
+        "snapshot": Entry("bring the tables up to date", "groupkeeper.cli.pipeline.family:SNAPSHOT"),
+        "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
+        "report": Entry("show what the tables say, as a page and in short", "groupkeeper.cli.pipeline.report:REPORT"),
+        "as-of": Entry(
+            "find the committed offsets of a time that has passed", "groupkeeper.cli.pipeline.questions:AS_OF"
+        ),
+        "scan-time": Entry("find the first offsets from a time on", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
+    }
+)

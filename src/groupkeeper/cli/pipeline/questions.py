@@ -1,0 +1,206 @@
+"""`groupkeeper pipeline as-of` and `scan-time`: what was, and when, asked of the logs themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import hashlib
+import json
+import os
+import shlex
+import time
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.executing import words_to_apply
+from groupkeeper.cli.framework.files import Unsaved, check_writable, save
+from groupkeeper.cli.framework.typed import as_typed
+from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, import_job, run_job
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.cli.pipeline.watch import Screen
+    from groupkeeper.pipeline.jobs.watch import Summary
+    from groupkeeper.pipeline.kafka.planning import Plan
+    from groupkeeper.pipeline.runtime.restoring import Then
+
+__all__ = ["AS_OF", "SCAN_TIME"]
+
+_LONGEST_NAME = 200
+
+
+def _add_time(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--time", type=values.datetime_ms, required=True, metavar="DATETIME",
+        help="the time asked about: ISO 8601, UTC without a zone, for example 2026-01-31T23:59:59",
+    )  # fmt: skip
+
+
+def _add_as_of_arguments(parser: ArgumentParser) -> None:
+    _add_time(parser)
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="GROUP", dest="groups",
+        help="a group to plan for, or a glob; may be given several times; default: all groups",
+    )  # fmt: skip
+    parser.add_argument(
+        "--save", metavar="FILE", help="write a plan for 'groupkeeper apply' that brings the groups back (one cluster)"
+    )
+    parser.add_argument(
+        "--save-kip122", metavar="FOLDER",
+        help="write a plan for 'kafka-consumer-group-reset --execute' for each group: FOLDER/GROUP.json (one cluster)",
+    )  # fmt: skip
+    add_output(parser)
+    add_clusters(parser)
+    add_spark(parser)
+
+
+def _as_of(options: Namespace) -> int:
+    is_planned = bool(options.save or options.save_kip122)
+    if is_planned and len(options.servers) + len(options.contexts) > 1:
+        options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
+    if options.save:
+        try:
+            check_writable(options.save)
+        except Unsaved as problem:
+            options.refuse(f"argument --save: {problem}")
+
+    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        told = import_job("as_of").as_of(
+            spark, source, options.output, options.time, screen,
+            wants=(lambda group: _is_wanted(group, options.groups)) if is_planned else None,
+            found=found, is_remote=options.remote is not None,
+        )  # fmt: skip
+        summary: Summary = told.summary
+        if is_planned:
+            from groupkeeper.pipeline.runtime.restoring import then_of
+
+            (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
+            _save(options, source, then_of(told.offsets.get(name, [])), summary, screen)
+        return summary
+
+    return run_job(options, "as-of", work)
+
+
+def _is_wanted(group: str, patterns: list[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(group, pattern) for pattern in patterns)
+
+
+def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
+    """Raises SourceError for a file that cannot be written."""
+    from groupkeeper.cli.plans.shapes import trouble_problem
+    from groupkeeper.operations.plans import document
+    from groupkeeper.pipeline.jobs.watch import Problem
+    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.pipeline.runtime.errors import SourceError
+    from groupkeeper.pipeline.runtime.restoring import kip122_plans
+
+    if not then:
+        summary.problems.append(Problem(None, "no group had committed offsets then: no plan is written"))
+        screen.problem(summary.problems[-1])
+        return
+    try:
+        if options.save_kip122:
+            os.makedirs(options.save_kip122, exist_ok=True)
+            for group_id, text in kip122_plans(then).items():
+                _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
+            screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
+        if options.save:
+            made = asyncio.run(_made(source, then, options))
+            for trouble in made.troubles:
+                summary.problems.append(Problem(None, trouble_problem(trouble).message))
+                screen.problem(summary.problems[-1])
+            _write(options.save, "".join(document.write(made.plan)))
+            where = ["--context", *options.contexts] if options.contexts else []
+            where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
+            where += as_typed(options, "--command-config")
+            words = ["groupkeeper", "apply", options.save, *words_to_apply(made.plan), *where]
+            screen.say(f"plan of {counted(len(made.plan.groups), 'group')}; to carry it out: {shlex.join(words)}")
+    except OSError as error:
+        raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None
+    except Unsaved as error:
+        raise SourceError(str(error)) from None
+
+
+def _file_name(group_id: str) -> str:
+    """Of a group's plan; a name that file systems would refuse is cut, and told apart by its digest."""
+    name = quote(group_id, safe="")
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(group_id.encode()).hexdigest()[:16]}"
+    return f"{name}.json"
+
+
+async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:
+    from groupkeeper.client.admin import Admin
+    from groupkeeper.operations.plans.recording import without_secrets
+    from groupkeeper.pipeline.runtime.options import parse_options
+    from groupkeeper.pipeline.runtime.restoring import restore_plan
+
+    (cluster,) = parse_options({**source, "rows": "decoded"}).clusters
+    async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+        command = without_secrets(["groupkeeper", *options.words])
+        return await restore_plan(admin, then, command=command, made_ms=time.time_ns() // 10**6)
+
+
+def _write(path: str, text: str) -> None:
+    save(path, [text], is_private=True)
+
+
+def _add_scan_time_arguments(parser: ArgumentParser) -> None:
+    _add_time(parser)
+    parser.add_argument(
+        "--topic", action="append", required=True, metavar="TOPIC[:PARTITION,...]", dest="topics",
+        help="a topic to scan, or partitions of it; may be given several times",
+    )  # fmt: skip
+    add_output(parser)
+    add_clusters(parser)
+    add_spark(parser)
+
+
+def _scan_time(options: Namespace) -> int:
+    chosen = _chosen(options)
+
+    def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        screen.reading(sum(each.size for each in found.ranges))
+        summary: Summary = import_job("scan_time").write_scan_time(
+            spark, {**source, **dict(chosen)}, options.output, options.time, screen,
+            is_remote=options.remote is not None,
+        )  # fmt: skip
+        return summary
+
+    return run_job(options, "scan-time", work, more=[("rows", "records"), *chosen])
+
+
+def _chosen(options: Namespace) -> list[tuple[str, str]]:
+    """The source's option that chooses the partitions."""
+    by_topic: dict[str, list[int]] = {}
+    for text in options.topics:
+        topic, colon, numbers = text.partition(":")
+        try:
+            by_topic.setdefault(topic, []).extend(int(number) for number in numbers.split(",")) if colon else None
+        except ValueError:
+            options.refuse(f"argument --topic: {text!r}: expected TOPIC or TOPIC:0,1,2")
+    whole = [text for text in options.topics if ":" not in text]
+    if whole and by_topic:
+        options.refuse("argument --topic: whole topics and single partitions do not go together")
+    return [("assign", json.dumps(by_topic))] if by_topic else [("subscribe", ",".join(whole))]
+
+
+AS_OF = Command(
+    _add_as_of_arguments,
+    _as_of,
+    "Find the committed offsets that groups had at a time that has passed, as the table offsets_as_of in DIR, and as a "
+    "plan that brings the groups back there. The history in DIR is brought up to date first.",
+    """\
+example:
+  groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --output tables --save plan.json
+  groupkeeper apply plan.json --dry-run""",
+)
+SCAN_TIME = Command(
+    _add_scan_time_arguments,
+    _scan_time,
+    "Find, in each partition, the first offset at or after a time by reading all of it, as the table scan_time in DIR: "
+    "for topics whose time index cannot be used (old formats, times out of order).",
+)

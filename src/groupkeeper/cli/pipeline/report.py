@@ -1,0 +1,247 @@
+"""`groupkeeper pipeline report`: what the tables say, as a page of HTML and in short on the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.files import Unsaved, check_writable, save
+from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.framework.render import BOLD, GREEN, RED, YELLOW, width
+from groupkeeper.cli.framework.terminal import has_colour
+from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, do_job, import_part, snapshot_work
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.pipeline.jobs.watch import Problem
+    from groupkeeper.pipeline.report.model import Group, Report, Rewind, Stale
+
+__all__ = ["REPORT", "summary_text"]
+
+_FAILED = 1
+_FILE = "report.html"
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_SHOWN = 16
+"""Steps of lag over time in a line of text."""
+_STYLES = {
+    "ok": GREEN, "unstable": YELLOW, "lagging": YELLOW, "rewound": YELLOW, "stalled": RED, "stopped": RED, "losing": RED
+}  # fmt: skip
+_WIDEST = 48
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_output(parser, "the report in short")
+    parser.add_argument(
+        "--output-file", metavar="FILE", help=f"where the page is written; default: {_FILE} in DIR, if that is here"
+    )
+    parser.add_argument(
+        "--top", type=_top, default=10, metavar="N", help="so many of the worst groups are drawn; default: 10"
+    )
+    parser.add_argument(
+        "--hours", type=_hours, default=24.0, metavar="H",
+        help="so far back from the last measurement goes what is told of the past; default: 24",
+    )  # fmt: skip
+    add_clusters(parser, "no cluster is asked, and the tables are taken as they are")
+    add_spark(parser)
+
+
+def _top(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 100):
+        raise ArgumentTypeError(f"{text!r}: expected a number from 1 to 100")
+    return int(text)
+
+
+def _hours(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 24 * 3660:
+        raise ArgumentTypeError(f"{text!r}: expected a number of hours above 0, for example 24")
+    return found
+
+
+def _run(options: Namespace) -> int:
+    from groupkeeper.pipeline.runtime.errors import SourceError
+
+    problems: Sequence[Problem] = ()
+    try:
+        target = _target(options)
+        if options.output_file:  # beside the tables, whose directory the run may make, it is writable if they are
+            check_writable(target)
+        reading, page = import_part("report.reading"), import_part("report.page")
+        if options.servers or options.contexts:
+            from groupkeeper.cli.pipeline.watch import Screen
+
+            problems = do_job(options, "report", snapshot_work(options), Screen()).problems
+        report: Report = reading.read_report(options.output, hours=options.hours, top=options.top)
+        save(target, [page.page(report)])
+    except (SourceError, Unsaved) as error:
+        complain(f"error: {error}\n")
+        if options.output_format == "json":
+            say(_json_text(None, None, [{"cluster": None, "message": str(error)}]))
+        return _FAILED
+    if options.output_format == "json":
+        say(_json_text(report, target, [each._asdict() for each in problems]))
+    else:
+        say(f"{summary_text(report, is_coloured=has_colour(sys.stdout, 'auto'))}\nreport: {target}\n")
+    return _FAILED if problems else 0
+
+
+def _target(options: Namespace) -> str:
+    if options.output_file:
+        return str(options.output_file)
+    local = import_part("jobs.files").local_path(options.output)
+    if local is None:
+        options.refuse(f"{options.output} is not on this machine: say with --output-file where to write the page")
+    return os.path.join(local, _FILE)
+
+
+def summary_text(report: Report, *, is_coloured: bool = False) -> str:
+    """The report in short; colours are the only thing that a terminal is told."""
+    from groupkeeper.pipeline.report import page, words
+
+    tone, sentence = page.verdict(report)
+    lines = []
+    if report.since is not None and report.until is not None:
+        lines.append(f"{words.moment(report.since)} to {words.moment(report.until)} UTC")
+    lines.append(_painted(sentence, {"good": GREEN, "bad": RED}.get(tone, "") if is_coloured else ""))
+    if report.missing:
+        lines.append(f"not in the directory: {', '.join(report.missing)}")
+    for title, heads, rows, total in (_clusters(report), _worst(report), _rewinds(report), _stale(report)):
+        lines += _table(title, heads, rows, is_coloured, total)
+    return "\n".join(lines) + "\n"
+
+
+_Section = tuple[str, list[str], list[list[str]], int]
+"""A title, heads, rows, and how many rows there would be in all."""
+
+
+def _clusters(report: Report) -> _Section:
+    from groupkeeper.pipeline.report import words
+
+    heads = ["CLUSTER", "GROUPS", "MEMBERS", "LAG", "TIME-LAG", "COMMITS", "REBALANCES"]
+    rows = [
+        [words.name(each.cluster), f"{each.groups:,}", f"{each.members:,}", words.number(each.lag),
+         words.duration(each.lag_ms), f"{each.commits:,}", f"{each.rebalances:,}"]
+        for each in report.clusters
+    ]  # fmt: skip
+    return "Clusters", heads, rows, len(rows)
+
+
+def _worst(report: Report) -> _Section:
+    from groupkeeper.pipeline.report import words
+
+    bad = [each for each in report.groups if each.needs_attention or each.lag]
+    lines = {(each.cluster, each.group_id): [lag for _, lag in each.points] for each in report.lag_lines}
+    rows = [
+        [each.status, *_names(report, each), words.number(each.lag), words.duration(each.lag_ms),
+         _spark(lines.get((each.cluster, each.group_id), []))]
+        for each in bad[: report.top]
+    ]  # fmt: skip
+    heads = ["STATUS", *_name_heads(report), "LAG", "TIME-LAG", "LAG-OVER-TIME"]
+    return "Worst groups", heads, rows, len(bad)
+
+
+def _rewinds(report: Report) -> _Section:
+    from groupkeeper.pipeline.report import words
+
+    rows = [
+        [words.moment(each.rewind_time), *_names(report, each), f"{words.name(each.topic)}-{each.partition}",
+         words.number(each.from_offset), words.number(each.to_offset), words.number(each.records)]
+        for each in report.rewinds[: report.top]
+    ]  # fmt: skip
+    heads = ["WHEN", *_name_heads(report), "PARTITION", "FROM", "TO", "RECORDS"]
+    return "Rewinds and jumps", heads, rows, len(report.rewinds)
+
+
+def _stale(report: Report) -> _Section:
+    from groupkeeper.pipeline.report import words
+
+    rows = [
+        [*_names(report, each), words.name(each.reason), words.number(each.offsets or None), words.days(each.idle_days),
+         words.number(each.lost_records)]
+        for each in report.stale[: report.top]
+    ]  # fmt: skip
+    heads = [*_name_heads(report), "REASON", "OFFSETS", "IDLE", "RECORDS-LOST"]
+    return "Stale groups", heads, rows, len(report.stale)
+
+
+def _name_heads(report: Report) -> list[str]:
+    return ["CLUSTER", "GROUP"] if len(report.clusters) > 1 else ["GROUP"]
+
+
+def _names(report: Report, row: Group | Rewind | Stale) -> list[str]:
+    from groupkeeper.pipeline.report import words
+
+    return [words.name(row.cluster)] * (len(report.clusters) > 1) + [words.name(row.group_id)]
+
+
+def _spark(lags: Sequence[int]) -> str:
+    """The highest lag of each step, from 0 on."""
+    if not lags:
+        return "-"
+    size = max(1, -(-len(lags) // _SHOWN))
+    steps = [max(lags[first : first + size]) for first in range(0, len(lags), size)]
+    top = max(1, *steps, 1)
+    return "".join(_BLOCKS[step * (len(_BLOCKS) - 1) // top] for step in steps)
+
+
+def _table(title: str, heads: list[str], rows: list[list[str]], is_coloured: bool, total: int) -> list[str]:
+    """A title, a header and the rows; numbers stand on the right. Nothing without rows."""
+    if not rows:
+        return []
+    left = f", the first {len(rows)} of {total:,}" if total > len(rows) else ""
+    columns = list(zip(heads, *rows, strict=True))
+    sizes = [min(_WIDEST, max(map(width, column))) for column in columns]
+    to_right = [all(map(_is_amount, column[1:])) for column in columns]
+    lines = ["", _painted(title, BOLD if is_coloured else "") + left]
+    for row in [heads, *rows]:
+        cells: list[str] = []
+        for text, size, is_right in zip(row, sizes, to_right, strict=True):
+            blank = " " * (size - width(text))
+            style = _STYLES.get(text, "") if is_coloured and row is not heads and not cells else ""
+            cells.append(blank + text if is_right else _painted(text, style) + blank)
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _is_amount(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in "—-" or text == "under 1 s"
+
+
+def _painted(text: str, style: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if style else text
+
+
+def _json_text(report: Report | None, target: str | None, problems: list[dict[str, Any]]) -> str:
+    found: dict[str, Any] = {"schema": "pipeline-report/1", "report": target}
+    if report is not None:
+        found |= {name: getattr(report, name) for name in ("measured_time", "since", "until", "missing")}
+        for name in ("clusters", "groups", "rewinds", "stale", "activity", "lag_lines"):
+            found[name] = [each._asdict() for each in getattr(report, name)]
+    return json.dumps({**found, "problems": problems}, indent=2, default=_plain) + "\n"
+
+
+def _plain(value: object) -> str:
+    assert isinstance(value, datetime)
+    return value.isoformat()
+
+
+REPORT = Command(
+    _add_arguments,
+    _run,
+    "Show what the tables in DIR say: how the groups are doing, lag over time, commits, rebalances, rewinds and stale "
+    "groups, as one page of HTML that needs nothing else, and in short. Where clusters are named, the tables are "
+    "brought up to date first, as by snapshot; otherwise neither Spark nor a cluster is needed.",
+    """\
+example:
+  groupkeeper pipeline report --bootstrap-server localhost:9092 --output tables
+  groupkeeper pipeline report --output tables --hours 168 --output-file week.html""",
+)

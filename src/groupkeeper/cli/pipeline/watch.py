@@ -1,0 +1,155 @@
+"""What is said while a job of the pipeline runs: lines, and at a terminal one that says how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TextIO
+
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.cli.framework.terminal import is_terminal
+from groupkeeper.pipeline.jobs.watch import Problem, Watch
+from groupkeeper.pipeline.report.words import amount, counted, duration
+
+__all__ = ["Screen", "Stage"]
+
+_INTERVAL_S = 0.5
+_LEAST_S = 0.1
+"""No rate is told of less."""
+
+
+class Stage(NamedTuple):
+    """A part of a job of Spark's."""
+
+    number: int
+    done: int
+    tasks: int
+
+
+class Screen(Watch):
+    """Writes to standard error. `stage` gives what Spark is at; None: it is not known."""
+
+    def __init__(self) -> None:
+        self.stage: Callable[[], Stage | None] = lambda: None
+        self._has_line = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._began = time.monotonic()
+        self._phase_began = self._began
+        self._doing = ""
+        self._records = self._at_once = self._appended = 0
+        self._reads: int | None = None  # the stage that reads; what comes after it writes
+        self._terminal: TextIO | None = None
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """While this lasts, a terminal's last line says what goes on."""
+        if not self._has_line:
+            yield
+            return
+        # A descriptor of its own: while Spark starts, what goes to the program's standard error is kept from people.
+        with open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace") as self._terminal:
+            ticker = threading.Thread(target=self._tick, daemon=True)
+            ticker.start()
+            try:
+                yield
+            finally:
+                self._ended.set()
+                ticker.join()
+                self._erase()
+                self._terminal = None
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._began
+
+    def doing(self, text: str, records: int = 0, at_once: int | None = None) -> None:
+        """What goes on from now on, how many records that is about, and how many of them one job is about."""
+        with self._lock:
+            self._doing, self._records, self._phase_began = text, records, time.monotonic()
+            self._at_once, self._appended, self._reads = at_once or records, 0, None
+            self._paint()
+        if not self._has_line and text:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        with self._lock:
+            self._erase()
+            complain(f"{text}\n")
+
+    def reading(self, records: int, at_once: int | None = None) -> None:
+        doing = f"reading {amount(records)} record{'s' * (records != 1)}" if records else "nothing new to read"
+        self.doing(doing, records, at_once)
+
+    def making(self, tables: int) -> None:
+        if self._has_line:
+            self.doing(f"making {tables} tables")
+
+    def waiting(self) -> None:
+        if self._has_line:
+            self.doing("waiting for more")
+
+    def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
+        if is_appended:
+            with self._lock:
+                self._appended, self._reads = self._appended + rows, None
+        if not is_appended:
+            self.say(f"{name}: {counted(rows, 'row')}")
+        elif rows:
+            self.say(f"{name}: {counted(rows, 'new row')}")
+
+    def note(self, text: str) -> None:
+        self.say(f"note: {text}")
+
+    def problem(self, problem: Problem) -> None:
+        with self._lock:
+            self._erase()
+            complain(f"error: {problem.message}\n")
+
+    def _tick(self) -> None:
+        while not self._ended.wait(_INTERVAL_S):
+            with self._lock:
+                self._paint()
+
+    def _paint(self) -> None:
+        if self._doing:
+            self._show(f"\r\x1b[K{self._line()[: shutil.get_terminal_size().columns - 1]}")
+
+    def _line(self) -> str:
+        elapsed_s = time.monotonic() - self._phase_began
+        parts = [self._doing]
+        share = self._share_read() if self._records else 0
+        if share >= 1:
+            parts.append("all read")
+        elif share > 0 and elapsed_s > _LEAST_S:
+            left_s = elapsed_s / share - elapsed_s
+            rate = self._records * share / elapsed_s
+            parts.append(f"{share:.0%}, {amount(round(rate))}/s, {duration(round(left_s) * 1000)} left")
+        return f"{', '.join(parts)} ({duration(round(self.seconds) * 1000)})"
+
+    def _share_read(self) -> float:
+        """How much of what is to be read has been: what is in the tables, and of the job under way its tasks."""
+        stage = self.stage()
+        if self._reads is None:
+            self._reads = None if stage is None else stage.number
+        part = 0.0 if self._reads is None else 1.0
+        if stage is not None and stage.number == self._reads:
+            part = stage.done / stage.tasks
+        left = max(0, self._records - self._appended)
+        return (self._appended + min(left, self._at_once) * part) / self._records
+
+    def _erase(self) -> None:
+        self._show("\r\x1b[K")
+
+    def _show(self, text: str) -> None:
+        if self._terminal is not None:
+            with contextlib.suppress(OSError):
+                self._terminal.write(text)
+                self._terminal.flush()

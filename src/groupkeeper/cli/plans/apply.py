@@ -1,0 +1,91 @@
+"""``groupkeeper apply``: carry out a plan, if what it was made from is still so."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, consequences, show_first
+from groupkeeper.cli.framework.reports import Page
+from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
+from groupkeeper.cli.plans.shapes import OUTCOMES
+from groupkeeper.cli.plans.writing import STANDARD_OUTPUT, connection_of
+from groupkeeper.operations.plans import document, official
+from groupkeeper.operations.plans.document import BadPlanFile
+from groupkeeper.operations.plans.model import Plan
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+def plan_of(path: str) -> Plan:
+    """The plan in a file, of standard input when it is ``-``."""
+    try:
+        text = sys.stdin.buffer.read() if path == STANDARD_OUTPUT else Path(path).read_bytes()
+        return document.read(text.decode("utf-8-sig"))
+    except OSError as problem:
+        raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise ArgumentTypeError(f"{path!r} is no text in UTF-8: byte {problem.start + 1}") from None
+    except BadPlanFile as problem:
+        raise ArgumentTypeError(f"{path!r}: {problem}") from None
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    command.add_argument("plan", type=plan_of, metavar="FILE", help="the plan; -: standard input")
+    add_applying(command, "carry the plan out")
+    add_creating(command, "let the plan make")
+    command.add_argument(
+        "--show-command",
+        action="store_true",
+        help="print the official tool's commands that do the same, and do nothing",
+    )
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    if options.show_command:
+        if options.output != "table":
+            raise UsageMistake(f"argument --show-command: not allowed with --output {options.output}")
+        return Report(OUTCOMES, _commands, is_plain=True)
+    return Report(OUTCOMES, _pages, more={"executed": False})
+
+
+async def _commands(asking: Asking) -> AsyncIterator[Page]:
+    lines = official.commands(asking.options.plan, connection_of(asking.options))
+    yield Page(plain="".join(f"{line}\n" for line in lines))
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options, plan = asking.options, asking.options.plan
+    if options.confirm is not None or not can_ask():
+        await check_confirmed(options, len(plan.groups))  # before it waits for members
+    verdict = await compared(asking, plan)
+    would_be = foreseen(options, verdict)
+    remarks = consequences(would_be.done)
+    if would_be.done:
+        rows = rows_of(plan, would_be, is_done=False)
+        if await check_confirmed(options, len(plan.groups), show=lambda: show_first(asking, OUTCOMES, rows, remarks)):
+            verdict = await compared(asking, plan)
+    yield Page(remarks=remarks)
+    async for page in apply_pages(asking, plan, verdict):
+        yield page
+
+
+APPLY = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Compare a plan with the cluster, and with --execute carry it out. It is refused when offsets, partitions or logs "
+    "have moved since it was made, or when a group has members. What is done is journalled before, and read back "
+    "after.",
+    """\
+examples:
+  groupkeeper apply plan.json
+  groupkeeper apply plan.json --execute
+  groupkeeper apply plan.json --execute --wait 5m --confirm 12""",
+)

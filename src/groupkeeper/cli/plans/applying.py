@@ -1,0 +1,175 @@
+"""What ``groupkeeper apply`` and ``groupkeeper undo`` have in common: asking back, waiting, the report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import Asking
+from groupkeeper.cli.framework.executing import WOULD_BE, add_executing, not_yet
+from groupkeeper.cli.framework.journalling import VARIABLE, journal, way_back
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.cli.framework.render import counted
+from groupkeeper.cli.framework.reports import Page, Row
+from groupkeeper.cli.framework.terminal import is_terminal
+from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.plans.shapes import already_rows, outcome_rows, trouble_problem
+from groupkeeper.cli.plans.writing import ROWS_PER_PAGE
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import GroupIsActive, StalePlan
+from groupkeeper.operations.plans.applying import Applied, apply_plan, wait_until_inactive
+from groupkeeper.operations.plans.guard import Verdict, check
+from groupkeeper.operations.plans.journal import JournalUnwritable
+from groupkeeper.operations.plans.model import Plan
+from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
+from groupkeeper.operations.times import BadDuration, parse_length
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+class NotJournalled(ClientError):
+    """The change could not be written to the journal before it is made, so it isn't made."""
+
+
+def add_applying(command: ArgumentParser, deed: str) -> None:
+    """The arguments that say how a plan is applied. ``deed``: what that does."""
+    add_executing(command, deed)
+    command.add_argument(
+        "--wait",
+        type=seconds,
+        metavar="TIME",
+        help="wait so long until the groups have no members: seconds, or a duration such as 5m",
+    )
+    command.add_argument(
+        "--skip-refused",
+        action="store_true",
+        help="apply to the groups that still fit, and leave out the others; default: all or none",
+    )
+    command.add_argument("--no-journal", action="store_true", help="don't write the change down; it cannot be undone")
+
+
+def seconds(text: str) -> float:
+    """A number of seconds, or a duration."""
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    try:
+        duration = parse_length(text)
+    except BadDuration:
+        duration = None
+    if duration is None or duration.seconds < 0:
+        raise ArgumentTypeError(f"{text!r}: expected seconds, for example 300, or a duration such as 5m or PT5M")
+    return duration.seconds + duration.nanos / 1e9
+
+
+async def compared(asking: Asking, plan: Plan) -> Verdict:
+    """How a plan fits now, when groups with members were waited for as the options say."""
+    options = asking.options
+    if options.wait is not None:
+        await wait_until_inactive(asking.admin, plan, options.wait, _Waiting(asking).tell)
+    asking.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
+    is_exact = getattr(options, "if_out_of_range", None) == "exact"
+    return await check(asking.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
+
+
+def foreseen(options: Namespace, verdict: Verdict) -> Applied:
+    """What would be done: nothing where anything doesn't fit, unless that is left out."""
+    ready = () if verdict.troubles and not options.skip_refused else verdict.ready
+    return Applied(ready, verdict.already, verdict.troubles)
+
+
+def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
+    """What was done, or would be, as rows of OUTCOMES."""
+    rows = list(outcome_rows(applied.done))
+    if not is_done:
+        rows = [{**row, "result": f"{WOULD_BE}{row['result']}"} for row in rows]
+    return [*rows, *already_rows(plan.groups, applied.already)]
+
+
+async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict) -> AsyncIterator[Page]:
+    """Apply a plan if the options say so, and report what was done and what wasn't, or what would be."""
+    options = asking.options
+    applied = foreseen(options, verdict)
+    if options.execute:
+        recorder = _recorder(options)
+        if recorder is not None:
+            options.interrupted = ": some of it may be done; 'groupkeeper history' shows what was under way"
+
+        def tell(done: int) -> None:
+            asking.progress.count("applying to groups", done, len(plan.groups))
+
+        try:
+            applied = await apply_plan(
+                asking.admin, plan, recorder, verdict=verdict, skips_refused=options.skip_refused, tell=tell
+            )
+        except JournalUnwritable as problem:
+            raise NotJournalled(
+                f"nothing was changed, as the journal cannot be written: {problem}; set {VARIABLE} to another file, "
+                "or add --no-journal"
+            ) from None
+        if recorder is not None and recorder.failure:
+            yield Page(remarks=[f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}"])
+        if recorder is not None and applied.done:
+            yield Page(remarks=[way_back(recorder, options)])
+    for page in _report(plan, applied, options):
+        yield page
+
+
+def _recorder(options: Namespace) -> Recorder | None:
+    where = None if options.no_journal else journal()
+    return None if where is None else Recorder(where, words_of(options), None)
+
+
+def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
+    rows = rows_of(plan, applied, is_done=options.execute)
+    problems = [trouble_problem(trouble) for trouble in applied.troubles]
+    remarks = []
+    is_stale = any(isinstance(trouble.failure, StalePlan) for trouble in applied.troubles)
+    is_active = any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles)
+    if (is_stale or is_active) and not applied.done:
+        hint = "nothing was changed; "
+        hint += _way_out(options, plan) if is_stale else "end the members first, or let --wait TIME wait for it"
+        can_skip = len(plan.groups) > 1 and not options.skip_refused
+        remarks.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
+    elif not options.execute and applied.done:
+        remarks.append(not_yet(len(plan.groups)))
+    elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
+        remarks.append("where no answer came, it may be done or not: the same command again looks, and does the rest")
+    elif not applied.done and not problems:
+        remarks.append("there was nothing to do")
+    pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
+    return [*pages, Page(problems=problems, remarks=remarks, more={"executed": options.execute})]
+
+
+def _way_out(options: Namespace, plan: Plan) -> str:
+    """What to do when the cluster isn't as the plan has it. ``undo`` makes its plan itself, each time."""
+    policy = getattr(options, "if_out_of_range", None)
+    if policy is None:
+        return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"
+    if policy == "fail":
+        return (
+            "where the log doesn't hold the earlier offset, --if-out-of-range clamp goes to its nearer end, and "
+            "--if-out-of-range exact commits that offset all the same"
+        )
+    return "take back first what was changed since"
+
+
+class _Waiting:
+    """Says who is waited for: in the progress line of a terminal, elsewhere in a line whenever it changes."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._told = ""
+
+    def tell(self, active: Sequence[GroupIsActive], left_s: float) -> None:
+        first = f"{active[0].group_id}: {active[0]}" if active else "the brokers"
+        more = f", and {counted(len(active) - 1, 'more group')}" if len(active) > 1 else ""
+        text = f"waiting for {first}{more}"
+        if is_terminal(sys.stderr):
+            self._asking.progress.say(f"{text}; {left_s:.0f} s left")
+        elif text != self._told:
+            complain(f"note: {text}; {left_s:.0f} s left\n")
+        self._told = text

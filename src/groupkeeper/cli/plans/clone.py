@@ -1,0 +1,121 @@
+"""``groupkeeper plan clone``."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import (
+    Asking,
+    Cluster,
+    Report,
+    UsageMistake,
+    add_cluster,
+    admin_of,
+    cluster_of,
+    run_report,
+)
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.reports import Page
+from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.plans.shapes import CHANGES
+from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
+from groupkeeper.operations.plans.cloning import Source, make_clone
+from groupkeeper.operations.plans.making import ALL_COMMITTED
+from groupkeeper.operations.plans.recording import without_secrets
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    command.add_argument("source", metavar="GROUP", help="whose offsets are copied")
+    command.add_argument(
+        "target",
+        nargs="?",
+        metavar="TO_GROUP",
+        help="the group that gets them; default, from another cluster: the one of the same name",
+    )
+    add_scope(command)
+    command.add_argument("--regex", action="store_true", help="--topic is a regular expression, for the whole name")
+    add_policies(command, "the other cluster's records have no counterpart")
+    add_saving(command)
+    where = command.add_argument_group("cluster of GROUP, if it is another one")
+    where.add_argument("--from-bootstrap-server", type=values.servers, metavar="HOST:PORT[,...]", help="its brokers")
+    where.add_argument("--from-context", metavar="NAME", help="the cluster saved under this name")
+    where.add_argument(
+        "--from-command-config", type=values.properties, metavar="FILE", help="properties for its client"
+    )
+    where.add_argument(
+        "--topic-prefix", metavar="TEXT", default="", help="what the names of its topics begin with here: 'east.'"
+    )
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
+        raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
+    options.other_cluster = _source_of(options)
+    if options.target is None:
+        if options.other_cluster is None and not options.topic_prefix:
+            raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
+        options.target = options.source
+    if options.other_cluster is not None:
+        admin_of(options.other_cluster, options.timeout)  # so that bad properties are refused before a broker is asked
+    elif options.source == options.target and not options.topic_prefix:
+        raise UsageMistake("a group cannot be cloned to itself")
+    topics_of(options)
+    return Report(CHANGES, _pages, is_plain=is_plain(options))
+
+
+def _source_of(options: Namespace) -> Cluster | None:
+    """Where the source group is, None: in the same cluster. Raises UsageMistake."""
+    if options.from_bootstrap_server is None and options.from_context is None:
+        return None
+    cluster = cluster_of(
+        Namespace(
+            bootstrap_server=options.from_bootstrap_server,
+            context=options.from_context,
+            command_config=options.from_command_config,
+        )
+    )
+    return cluster._replace(source=cluster.source.replace("--", "--from-", 1))
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    where: Cluster | None = options.other_cluster
+    async with AsyncExitStack() as stack:
+        other = None
+        if where is not None:
+            asking.progress.say(f"connecting to {where.bootstrap_server}")
+            other = admin_of(where, options.timeout)
+            await stack.enter_async_context(other)
+        asking.progress.say(f"planning {options.target}")
+        made = await make_clone(
+            asking.admin,
+            Source(options.source, other, options.topic_prefix),
+            options.target,
+            topics_of(options) if options.topic else ALL_COMMITTED,
+            policies_of(options),
+            time.time_ns() // 10**6,
+            without_secrets(words_of(options)),
+        )
+    for page in await shown(asking, made):
+        yield page
+
+
+CLONE = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Plan to give a group the offsets of another one. Nothing is changed. From another cluster they are translated by "
+    "the times of records, and the plan says how exact that is.",
+    """\
+examples:
+  groupkeeper plan clone billing billing-test --save plan.json
+  groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json""",
+)

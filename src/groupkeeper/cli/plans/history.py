@@ -1,0 +1,236 @@
+"""``groupkeeper history`` and ``groupkeeper undo``: what was changed from here, and the way back."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import (
+    Asking,
+    Report,
+    UsageMistake,
+    add_cluster,
+    add_output,
+    print_report,
+    run_report,
+)
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, consequences, show_first
+from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
+from groupkeeper.cli.framework.render import counted
+from groupkeeper.cli.framework.reports import Page, problem_of
+from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
+from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary
+from groupkeeper.operations.plans.making import Otherwise
+from groupkeeper.operations.plans.model import Kind
+from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
+from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
+from groupkeeper.operations.times import utc_text
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+UNFINISHED = (
+    "no outcome is recorded: the command was killed, or is still at it. Some, all or none of it may be committed; "
+    "'groupkeeper undo {id} --dry-run' compares it with the cluster"
+)
+
+
+class NothingToUndo(ClientError):
+    """The journal has no change that can be taken back."""
+
+
+class NoSuchChange(ClientError):
+    """The journal doesn't have the change."""
+
+
+def _opened() -> Journal:
+    """The journal. Raises UsageMistake when it is turned off."""
+    where = journal()
+    if where is None:
+        raise UsageMistake(f"the journal is turned off: {VARIABLE}={OFF}")
+    return where
+
+
+def _add_history(command: ArgumentParser) -> None:
+    command.add_argument("id", nargs="?", metavar="ID", help="one change, with everything in it")
+    command.add_argument("--group", metavar="GROUP", help="only changes of this group")
+    add_output(command)
+
+
+def _history(options: Namespace) -> int:
+    try:
+        where = _opened()
+        if options.id is None:
+            return _list(options, where)
+        return _one(options, _loaded(where, options.id))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+    except (NoSuchChange, JournalUnreadable) as problem:
+        return print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
+
+
+def _list(options: Namespace, where: Journal) -> int:
+    summaries, broken = where.summaries(options.group)
+    whose = "" if options.group is None else f" of group {options.group}"
+    remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
+    if broken:
+        remarks.append(f"{where.path}: {counted(broken, 'line')} without sense, passed over")
+    unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
+    remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
+    return print_report(options, HISTORY, Page([history_row(one) for one in summaries], (), remarks))
+
+
+def _one(options: Namespace, recorded: Recorded) -> int:
+    head = recorded.head
+    remarks = [f"{head.id}: {recorded.result}, by {head.user} on {head.host}: {shlex.join(head.command)}"]
+    if recorded.result is Result.UNFINISHED:
+        remarks.append(UNFINISHED.format(id=head.id))
+    remarks += _lacking(recorded)
+    groups = ((key, pairs) for key, pairs in recorded.groups.items() if options.group in (None, key))
+    rows = list(recorded_rows(groups, recorded.lost))
+    return print_report(options, RECORDED, Page(rows, (), remarks))
+
+
+def _lacking(recorded: Recorded) -> list[str]:
+    """What is to be said of a change of which not all can be read."""
+    if not recorded.broken:
+        return []
+    lines = counted(recorded.broken, "line")
+    return [f"{recorded.head.id}: {lines} of the journal about it cannot be read: a part of it may be missing here"]
+
+
+def _add_undo(command: ArgumentParser) -> None:
+    command.add_argument(
+        "id", nargs="?", metavar="ID", help="the change (groupkeeper history); default: the last one that isn't undone"
+    )
+    command.add_argument(
+        "--if-out-of-range",
+        choices=["fail", "clamp", "skip", "exact"],
+        default="fail",
+        help="where the log doesn't hold the earlier offset (any more): refuse (default), go to the log's nearer end, "
+        "leave the partition as it is, or commit exactly that offset all the same",
+    )
+    add_applying(command, "take the change back")
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    _opened()
+    return Report(OUTCOMES, _pages, more={"executed": False})
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    recorded = _chosen(options.id, await cluster_id_of(asking.admin))
+    asking.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
+    is_share = _is_of_share_groups(recorded)
+    if is_share:
+        asking = asking._replace(admin=ShareAdmin(asking.admin))
+    plan, verdict = await make_undo(
+        asking.admin,
+        recorded,
+        without_secrets(words_of(options)),
+        time.time_ns() // 10**6,
+        if_out_of_range=Otherwise(options.if_out_of_range),
+    )
+    if options.wait is not None:
+        verdict = await compared(asking, plan)
+    remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups)]
+    await check_confirmed(options, len(plan.groups), are_named=can_ask())
+    would_be = foreseen(options, verdict)
+    is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
+    if not is_decided and can_ask():
+        show_first(asking, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
+        await ask(len(plan.groups))
+        options.execute = True
+        verdict = await compared(asking, plan)
+    if is_decided or not can_ask() or options.output == "json":
+        yield Page(remarks=remarks)
+    async for page in apply_pages(asking, plan, verdict):
+        yield page
+
+
+def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
+    """What is taken back: what it was, by whom, when, on which cluster."""
+    head = recorded.head
+    remarks = _lacking(recorded)
+    if recorded.result is Result.UNFINISHED:
+        remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
+    who, when = f"{head.user} on {head.host}", utc_text(head.time_ms)
+    cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not tell its id"
+    remarks.append(f"to take back: {head.id}, {head.kind} by {who} at {when}, on {cluster}: {shlex.join(head.command)}")
+    if is_share:
+        remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
+    return remarks
+
+
+def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
+    """The change to take back. Raises NoSuchChange, NothingToUndo."""
+    where = _opened()
+    if change_id is None:
+        summaries, _ = where.summaries()
+        open_to_undo = [one for one in summaries if _is_open(one, cluster_id)]
+        if not open_to_undo:
+            raise NothingToUndo(
+                f"{where.path} has no change of this cluster that isn't undone; 'groupkeeper history' shows all, and "
+                "'groupkeeper undo ID' takes an undo back"
+            )
+        change_id = open_to_undo[-1].head.id
+    return _loaded(where, change_id)
+
+
+def _is_of_share_groups(recorded: Recorded) -> bool:
+    """Whether the change, or what it takes back, is one of share groups."""
+    head = recorded.head
+    while head.undoes is not None:
+        earlier = _opened().load(head.undoes)
+        if earlier is None:
+            break
+        head = earlier.head
+    return head.kind in SHARE_KINDS
+
+
+def _loaded(where: Journal, change_id: str) -> Recorded:
+    recorded = where.load(change_id)
+    if recorded is None:
+        raise NoSuchChange(f"{where.path} has no change {change_id}: see 'groupkeeper history'")
+    return recorded
+
+
+def _is_open(summary: Summary, cluster_id: str | None) -> bool:
+    head = summary.head
+    is_here = None in (cluster_id, head.cluster_id) or head.cluster_id == cluster_id
+    is_done = summary.moves and summary.result is not Result.REFUSED
+    return is_here and is_done and head.kind != Kind.UNDO and summary.undone_by is None
+
+
+HISTORY_COMMAND = Command(
+    _add_history,
+    _history,
+    "Show what was changed from this machine, oldest first: the journal. No cluster is asked.",
+    """\
+examples:
+  groupkeeper history
+  groupkeeper history 20261121T093416-4f2a""",
+)
+
+UNDO = Command(
+    _add_undo,
+    lambda options: run_report(options, _report),
+    "Take a change back: commit what was committed before, delete what wasn't there. It is shown what was done, by "
+    "whom, when and on which cluster, and a terminal is asked; elsewhere nothing is done without --execute. Refused, "
+    "as any plan, where the group has committed since.",
+    """\
+examples:
+  groupkeeper undo
+  groupkeeper undo 20261121T093416-4f2a --execute""",
+)

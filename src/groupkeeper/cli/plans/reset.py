@@ -1,0 +1,89 @@
+"""``groupkeeper plan reset``: what a reset would do, as a table and as a file for ``groupkeeper apply``."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.executing import add_creating
+from groupkeeper.cli.framework.render import counted
+from groupkeeper.cli.framework.reports import Page
+from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.groups.arguments import add_filters, add_groups, names_of, passed_over, selected
+from groupkeeper.cli.groups.reset import add_scenario, check_scope, plans_of, scenario_of
+from groupkeeper.cli.plans.shapes import CHANGES
+from groupkeeper.cli.plans.writing import (
+    add_policies,
+    add_saving,
+    add_scope,
+    is_plain,
+    policies_of,
+    shown,
+    topics_of,
+)
+from groupkeeper.operations.plans.making import Request, make_reset
+from groupkeeper.operations.plans.recording import without_secrets
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command)
+    add_scope(command)
+    add_scenario(command)
+    add_policies(command)
+    add_creating(command, "plan for")
+    add_saving(command)
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    """Refuses what doesn't go together, and a file that isn't one of offsets."""
+    check_scope(options)
+    names_of(options, "groups")
+    topics_of(options)
+    plans_of(options)
+    return Report(CHANGES, _pages, is_plain=is_plain(options))
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    selection, said = await selected(asking)
+    plans = plans_of(options)
+    yield said._replace(remarks=[*said.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)])
+    asking.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
+    scenario = None if options.from_file is not None else scenario_of(options)
+    request = Request(
+        selection.group_ids,
+        topics_of(options),
+        scenario,
+        policies_of(options),
+        plans,
+        without_secrets(words_of(options)),
+        time.time_ns() // 10**6,
+        "" if options.from_file is None else options.from_file.path,
+        options.create,
+    )
+    made = await make_reset(asking.admin, request)
+    has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
+    for page in await shown(asking, made, None if has_notes else scenario):
+        yield page
+
+
+RESET = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Plan new committed offsets. Nothing is changed. The table shows, for each partition, the offset before and after, "
+    "how much is skipped or read again, and which times that means.",
+    """\
+examples:
+  groupkeeper plan reset billing --topic orders --by-duration 1h --save plan.json
+  groupkeeper plan reset 'billing-*' --all-topics --to-earliest --save plan.json
+  groupkeeper apply plan.json --execute""",
+)

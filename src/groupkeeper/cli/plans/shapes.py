@@ -1,0 +1,195 @@
+"""The rows that the commands on plans and the journal report, column by column, and how they are made."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from groupkeeper.cli.framework.reports import Column, Problem, Row, Shape, problem_of
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.plans.journal import Lost, Pair, Summary
+from groupkeeper.operations.plans.model import Change, GroupPlan, Trouble
+from groupkeeper.operations.times import utc_text
+
+_PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
+
+CHANGES = Shape(
+    "plan",
+    "changes",
+    [
+        *_PLACE,
+        Column("before", "the committed offset; null: nothing is committed"),
+        Column("after", "the planned offset; null: it is deleted"),
+        Column(
+            "skipped",
+            "the number of offsets passed over, from the one before on; in a clone from another cluster, the most "
+            "records that this can be which the source group has not read; null: not known",
+        ),
+        Column("replayed", "the number of offsets read again, counted likewise; null: not known"),
+        Column("before_time", "of the record at the offset before; null: there is none, or it isn't known"),
+        Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known"),
+        Column("oldest", "where the log begins"),
+        Column("latest", "where the log ends"),
+        Column("state", "of the group", in_table=False),
+        Column("why", ""),
+    ],
+)
+
+OUTCOMES = Shape(
+    "outcome",
+    "changes",
+    [
+        *_PLACE,
+        Column("before", "what was committed before; null: nothing"),
+        Column("after", "what is committed now, read back, or would be; null: nothing"),
+        Column("result", "`applied`, `would be applied`, or `already`: it was so before"),
+    ],
+)
+
+HISTORY = Shape(
+    "history",
+    "changes",
+    [
+        Column("id", "of the change: `groupkeeper undo ID` takes it back"),
+        Column("time", ""),
+        Column("user", "who made it"),
+        Column("host", "on which machine", in_table=False),
+        Column("cluster_id", "of the cluster; null: not known"),
+        Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),
+        Column("groups", "how many"),
+        Column("partitions", "of all groups together"),
+        Column("names", "the first groups"),
+        Column("result", "`applied`, `partly`, `refused`, or `unfinished`: no outcome is known"),
+        Column("undone_by", "the id of the change that took it back; null: none did"),
+        Column("command", "how it was made, without secrets", in_table=False),
+    ],
+)
+
+RECORDED = Shape(
+    "recorded",
+    "changes",
+    [
+        *_PLACE,
+        Column("before", "what was committed before; null: nothing"),
+        Column("after", "what was to be committed; null: nothing"),
+        Column("error", "why that did not come about; null: nothing is known against it"),
+    ],
+)
+
+
+def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
+    """A plan as rows of CHANGES."""
+    for group in groups:
+        for place, change in group.changes.items():
+            yield {
+                "group": group.group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                "before": _offset(change.before),
+                "after": _offset(change.after),
+                **_meaning(change),
+                "oldest": change.oldest,
+                "latest": change.latest,
+                "state": group.state,
+                "why": change.why,
+            }
+
+
+def reset_row(group: GroupPlan, place: TopicPartition, note: str | None, result: str) -> Row:
+    """A row of NEW_OFFSETS."""
+    change = group.changes[place]
+    return {
+        "group": group.group_id,
+        "topic": place.topic,
+        "partition": place.partition,
+        "current_offset": _offset(change.before),
+        "new_offset": _offset(change.after),
+        "note": note,
+        **_meaning(change),
+        "result": result,
+    }
+
+
+def _meaning(change: Change) -> Row:
+    """How much a change skips and reads again, and the times that it leads from and to."""
+    return {
+        "skipped": change.skipped,
+        "replayed": change.replayed,
+        "before_time": _time(change.before_ms),
+        "after_time": _time(change.after_ms),
+    }
+
+
+def outcome_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
+    """Changes that were made, as rows of OUTCOMES."""
+    for group in groups:
+        for place, change in group.changes.items():
+            offsets = {"before": _offset(change.before), "after": _offset(change.after)}
+            yield {
+                "group": group.group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                **offsets,
+                "result": "applied",
+            }
+
+
+def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, TopicPartition]]) -> Iterable[Row]:
+    """Places that were as planned before, as rows of OUTCOMES."""
+    changes = {group.group_id: group.changes for group in planned}
+    for group_id, place in places:
+        now = _offset(changes[group_id][place].after)
+        row: Row = {"group": group_id, "topic": place.topic, "partition": place.partition}
+        yield {**row, "before": now, "after": now, "result": "already"}
+
+
+def history_row(summary: Summary) -> Row:
+    """A change as a row of HISTORY."""
+    head = summary.head
+    names = ", ".join(summary.groups)
+    more = summary.group_count - len(summary.groups)
+    return {
+        "id": head.id,
+        "time": utc_text(head.time_ms),
+        "user": head.user,
+        "host": head.host,
+        "cluster_id": head.cluster_id,
+        "kind": head.kind,
+        "groups": summary.group_count,
+        "partitions": summary.partition_count,
+        "names": f"{names} and {more} more" if more else names,
+        "result": str(summary.result),
+        "undone_by": summary.undone_by,
+        "command": shlex.join(head.command),
+    }
+
+
+def recorded_rows(groups: Iterable[tuple[str, dict[TopicPartition, Pair]]], lost: Iterable[Lost]) -> Iterable[Row]:
+    """A change with everything in it, as rows of RECORDED."""
+    errors = {(one.group_id, one.topic, one.partition): one.error for one in lost}
+    for group_id, pairs in groups:
+        for place, (before, after) in pairs.items():
+            error = errors.get((group_id, *place), errors.get((group_id, None, None)))
+            yield {
+                "group": group_id,
+                "topic": place.topic,
+                "partition": place.partition,
+                "before": _offset(before),
+                "after": _offset(after),
+                "error": error,
+            }
+
+
+def trouble_problem(trouble: Trouble, deed: Deed = Deed.COMMIT) -> Problem:
+    """What keeps something from being planned or done."""
+    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)
+
+
+def _offset(commit: OffsetAndMetadata | None) -> int | None:
+    return None if commit is None else commit.offset
+
+
+def _time(time_ms: int | None) -> str | None:
+    return None if time_ms is None else utc_text(time_ms)

@@ -1,0 +1,151 @@
+"""``groupkeeper plan delete-offsets`` and ``plan sweep``."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.render import counted
+from groupkeeper.cli.framework.reports import Page
+from groupkeeper.cli.framework.typed import words_of
+from groupkeeper.cli.groups.arguments import add_filters, add_groups, names_of, selected
+from groupkeeper.cli.plans.shapes import CHANGES
+from groupkeeper.cli.plans.writing import add_saving, add_scope, is_plain, shown, topics_of
+from groupkeeper.operations.plans.deleting import make_deletion
+from groupkeeper.operations.plans.making import ALL_COMMITTED
+from groupkeeper.operations.plans.recording import without_secrets
+from groupkeeper.operations.plans.sweeping import RETENTION, Criteria, make_sweep
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+
+def _age_ms(text: str) -> int:
+    length = values.duration(text)
+    age_ms = length.seconds * 1000 + length.nanos // 10**6
+    if age_ms < 0:
+        raise ArgumentTypeError(f"{text!r}: an age is not negative")
+    return age_ms
+
+
+def _add_delete_offsets(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command)
+    add_scope(command)
+    add_saving(command)
+    add_cluster(command)
+
+
+def _deletion_report(options: Namespace) -> Report:
+    if not options.all_topics and not options.topic:
+        raise UsageMistake("name the partitions whose offsets go: --all-topics or --topic")
+    names_of(options, "groups")
+    topics_of(options)
+    return Report(CHANGES, _deletion_pages, is_plain=is_plain(options))
+
+
+async def _deletion_pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    selection, said = await selected(asking)
+    yield said
+    asking.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
+    command = without_secrets(words_of(options))
+    made = await make_deletion(asking.admin, selection.group_ids, topics_of(options), _now_ms(), command)
+    for page in await shown(asking, made):
+        yield page
+
+
+def _add_sweep(command: ArgumentParser) -> None:
+    add_groups(command)
+    add_filters(command)
+    command.add_argument(
+        "--idle",
+        type=_age_ms,
+        metavar="AGE",
+        help="delete the offsets of groups without members that have committed nothing for this time, and of topics "
+        "that no member of a group reads: 30d",
+    )
+    command.add_argument(
+        "--missing-topics", action="store_true", help="delete offsets of topics and partitions that don't exist"
+    )
+    command.add_argument(
+        "--expiring",
+        type=_age_ms,
+        metavar="TIME",
+        help="recommit offsets that the brokers would remove within this time: 2d",
+    )
+    command.add_argument(
+        "--retention",
+        type=_age_ms,
+        metavar="TIME",
+        help=f"after how long brokers remove offsets; default: {RETENTION} of a broker",
+    )
+    command.add_argument(
+        "--age-of",
+        choices=["commits", "records"],
+        default="commits",
+        help="--idle goes by the time of the commits (default; needs READ on the topic __consumer_offsets), or by that "
+        "of the last records read, which is never later",
+    )
+    add_scope(command)
+    add_saving(command)
+    add_cluster(command)
+
+
+def _sweep_report(options: Namespace) -> Report:
+    if options.idle is None and options.expiring is None and not options.missing_topics:
+        raise UsageMistake("say what to sweep: --idle AGE, --missing-topics or --expiring TIME")
+    if options.age_of == "records" and (options.idle is None or options.expiring is not None):
+        raise UsageMistake("argument --age-of records: only for --idle, and not with --expiring")
+    if options.retention is not None and options.expiring is None:
+        raise UsageMistake("argument --retention: only for --expiring")
+    names_of(options, "groups")
+    topics_of(options)
+    return Report(CHANGES, _sweep_pages, is_plain=is_plain(options))
+
+
+async def _sweep_pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    selection, said = await selected(asking)
+    yield said
+    asking.progress.say(f"looking at {counted(len(selection.group_ids), 'group')}, and at the times of their commits")
+    criteria = Criteria(
+        options.idle, options.missing_topics, options.expiring, options.retention, options.age_of == "records"
+    )
+    topics = topics_of(options) if options.topic else ALL_COMMITTED
+    command = without_secrets(words_of(options))
+    made = await make_sweep(asking.admin, selection.group_ids, topics, criteria, _now_ms(), command)
+    for page in await shown(asking, made):
+        yield page
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 10**6
+
+
+DELETE_OFFSETS = Command(
+    _add_delete_offsets,
+    lambda options: run_report(options, _deletion_report),
+    "Plan to delete committed offsets. Nothing is changed. Topics that no longer exist may be named, too.",
+    """\
+examples:
+  groupkeeper plan delete-offsets billing --topic orders:0 --save plan.json
+  groupkeeper plan delete-offsets 'test-*' --all-topics --save plan.json""",
+)
+
+SWEEP = Command(
+    _add_sweep,
+    lambda options: run_report(options, _sweep_report),
+    "Plan to clear up: what is idle or has lost its topic is deleted, what is about to expire is recommitted. "
+    "Nothing is changed. The reason is beside each offset.",
+    """\
+examples:
+  groupkeeper plan sweep --all-groups --missing-topics --save plan.json
+  groupkeeper plan sweep 'test-*' --idle 30d --save plan.json
+  groupkeeper plan sweep billing --expiring 2d --save plan.json""",
+)

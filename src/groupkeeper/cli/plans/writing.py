@@ -1,0 +1,224 @@
+"""What the commands that make plans have in common: which partitions, the file, and how a plan is shown."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, UsageMistake, cluster_of
+from groupkeeper.cli.framework.commands import similar
+from groupkeeper.cli.framework.executing import consequences, words_to_apply
+from groupkeeper.cli.framework.files import Unsaved, check_writable, save
+from groupkeeper.cli.framework.render import counted
+from groupkeeper.cli.framework.reports import Page, Problem, problem_of
+from groupkeeper.cli.framework.typed import as_typed, follow_up
+from groupkeeper.cli.groups.arguments import names_of, suggested
+from groupkeeper.cli.plans.shapes import change_rows, trouble_problem
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import NoSuchTime, OutOfRange
+from groupkeeper.operations.plans import document, official
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics
+from groupkeeper.operations.plans.model import Kind, Plan
+from groupkeeper.operations.plans.world import will_be_made
+from groupkeeper.operations.reset import Scenario, parse_topic_argument
+from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+ROWS_PER_PAGE = 1000
+STANDARD_OUTPUT = "-"
+
+
+TOPIC_HELP = "all partitions of a topic, or some; a glob stands for topics with committed offsets; repeat for several"
+
+
+class NotSaved(ClientError):
+    """The plan could not be written to its file."""
+
+
+_NAMING = (Kind.RESET, Kind.CLONE)
+"""Plans for which a similar name is offered in place of one that doesn't exist: not those that delete."""
+
+
+def add_scope(command: ArgumentParser) -> None:
+    """Which partitions: --topic, or --all-topics."""
+    scope = command.add_mutually_exclusive_group()
+    scope.add_argument("--all-topics", action="store_true", help="every partition with a committed offset")
+    scope.add_argument(
+        "--topic",
+        action="append",
+        type=values.topic,
+        metavar="TOPIC[:0,1]",
+        help=TOPIC_HELP,
+    )
+
+
+def add_policies(command: ArgumentParser, no_record: str = "no record is from that time on") -> None:
+    """What to do where things can't be done as asked."""
+    command.add_argument(
+        "--if-no-record",
+        choices=["end", "skip", "fail"],
+        default="end",
+        help=f"where {no_record}: go to the end of the log (default), leave the partition as it is, or make no plan",
+    )
+    command.add_argument(
+        "--if-out-of-range",
+        choices=["clamp", "skip", "fail"],
+        default="clamp",
+        help="where the log doesn't hold the offset: go to its nearer end (default), leave the partition as it is, "
+        "or make no plan",
+    )
+
+
+def policies_of(options: Namespace) -> Policies:
+    """What --if-no-record and --if-out-of-range say."""
+    return Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range))
+
+
+def add_saving(command: ArgumentParser) -> None:
+    """What becomes of the plan."""
+    command.add_argument("--save", metavar="FILE", help="write the plan to a file for groupkeeper apply; -: only that")
+    command.add_argument(
+        "--show-command", action="store_true", help="print the official tool's commands that do the same, nothing else"
+    )
+
+
+def is_plain(options: Namespace) -> bool:
+    """Whether the plan or commands are all that is printed. Raises UsageMistake for what doesn't go with that, and for
+    a file that cannot be written.
+    """
+    plain = options.show_command or options.save == STANDARD_OUTPUT
+    if plain and options.output != "table":
+        name = "--show-command" if options.show_command else "--save -"
+        raise UsageMistake(f"argument {name}: not allowed with --output {options.output}")
+    if options.show_command and options.save == STANDARD_OUTPUT:
+        raise UsageMistake("argument --show-command: not allowed with --save -")
+    refuse_unwritable("--save", options.save)
+    return bool(plain)
+
+
+def refuse_unwritable(name: str, path: str | None) -> None:
+    """Raise UsageMistake when the file of an option cannot be written: before anything is asked, not after."""
+    if path in (None, STANDARD_OUTPUT):
+        return
+    try:
+        check_writable(str(path))
+    except Unsaved as problem:
+        raise UsageMistake(f"argument {name}: {problem}") from None
+
+
+async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) -> list[Page]:
+    """A plan as it is shown, and written to the file that was asked for. ``scenario``: where all of it goes."""
+    options = asking.options
+    rows = list(change_rows(made.plan.groups))
+    absent, said = await told_of_absent(asking, made, suggests=made.plan.kind in _NAMING)
+    problems = [*absent, *await with_topics(asking, [trouble_problem(trouble) for trouble in made.troubles])]
+    remarks = [*said, *made.remarks, *consequences(made.plan.groups)]
+    plain = ""
+    is_refused = any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in made.troubles)
+    if options.show_command and not is_refused:
+        lines = official.commands(made.plan, connection_of(options), scenario)
+        plain = "".join(f"{line}\n" for line in lines)
+    if is_refused:
+        remarks.append("no plan is made, as it was to fail in this case")
+    elif not rows:
+        remarks.append("there is nothing to plan")
+    elif options.save is None:
+        if not options.show_command:
+            command = follow_up(options, "apply", "FILE", "--execute")
+            remarks.append(f"nothing is changed: add --save FILE, and apply the file with '{command}'")
+    elif options.save == STANDARD_OUTPUT:
+        plain = "".join(document.write(made.plan))
+    else:
+        try:
+            save(options.save, document.write(made.plan), is_private=True)
+        except Unsaved as problem:
+            raise NotSaved(str(problem)) from None
+        command = follow_up(options, "apply", options.save, *words_to_apply(made.plan))
+        remarks.append(f"{sized(made.plan)}: apply the plan with '{command}'")
+    pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
+    return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
+
+
+async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
+    """Problems of groups that don't exist, with the name of one that does if ``suggests``, and remarks of those that
+    were to be planned for all the same. A group that a pattern stood for has gone meanwhile: that is no problem.
+    """
+    planned = {group.group_id for group in made.plan.groups}
+    typed = names_of(asking.options, "groups").exact if hasattr(asking.options, "groups") else made.absent
+    is_meant = getattr(asking.options, "create", False)
+    unknown = [] if is_meant else [key for key in made.absent if key not in planned and key in typed]
+    meant = await suggested(asking, unknown) if suggests else {}
+    does = "makes it" if hasattr(asking.options, "execute") else "plans for it"
+    hint = f" (--create {does})" if hasattr(asking.options, "create") else ""
+    problems = [
+        problem_of(GroupIdNotFound(f"there is no group {key}{hint}{meant.get(key, '')}"), group=key) for key in unknown
+    ]
+    return problems, [_making(asking.options, key) for key in made.absent if key in planned]
+
+
+def _making(options: Namespace, group_id: str) -> str:
+    """What is to be said of a group that doesn't exist: a command that plans leaves it to `apply` to make it."""
+    if not hasattr(options, "execute"):
+        return will_be_made(group_id)
+    return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} made"
+
+
+async def with_topics(asking: Asking, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems, those of topics that don't exist with the name of one that does where that is similar."""
+    unknown = {one.topic for one in problems if one.topic and one.error == UnknownTopicOrPartition.name}
+    if not unknown:
+        return list(problems)
+    try:
+        known = [each.name for each in await asking.admin.list_topics()]
+    except (KafkaError, ClientError):
+        return list(problems)
+    return [
+        one._replace(message=one.message.removesuffix(".") + similar(one.topic, known))
+        if one.topic in unknown and one.topic not in known
+        else one
+        for one in problems
+    ]
+
+
+def sized(plan: Plan) -> str:
+    """``1 group, 12 partitions``"""
+    return f"{counted(len(plan.groups), 'group')}, {counted(plan.size, 'partition')}"
+
+
+def topics_of(options: Namespace) -> Topics:
+    """Which partitions are meant. Raises UsageMistake."""
+    if getattr(options, "all_topics", False):
+        return ALL_COMMITTED
+    names: list[str] = []
+    partitions: list[TopicPartition] = []
+    accepts: list[Callable[[TopicPartition], bool]] = []
+    for argument in options.topic or ():
+        topic, numbers = parse_topic_argument(argument)
+        try:
+            pattern = Names([topic], regex=getattr(options, "regex", False))
+        except BadPattern as problem:
+            raise UsageMistake(f"argument --topic: {problem}") from None
+        if pattern.patterns:
+            accepts.append(_accepting(pattern, numbers))
+        elif numbers is None:
+            names.append(topic)
+        else:
+            partitions += (TopicPartition(topic, number) for number in numbers)
+    if not accepts:
+        return Topics(names, partitions)
+    return Topics(names, partitions, lambda place: any(accept(place) for accept in accepts), is_whole=True)
+
+
+def _accepting(pattern: Names, numbers: list[int] | None) -> Callable[[TopicPartition], bool]:
+    return lambda place: pattern.matches(place.topic) and (numbers is None or place.partition in numbers)
+
+
+def connection_of(options: Namespace) -> list[str]:
+    """Where the cluster is, as options of the official tool."""
+    return ["--bootstrap-server", cluster_of(options).bootstrap_server, *as_typed(options, "--command-config")]

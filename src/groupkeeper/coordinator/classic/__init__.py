@@ -1,0 +1,4 @@
+"""Groups of the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup).
+
+How they become consumer groups and back is in `consumer`, which knows both.
+"""

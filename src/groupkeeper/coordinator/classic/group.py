@@ -1,0 +1,228 @@
+"""A classic group as a value: what the log says of it (`stored`), and what only memory knows (`soft`).
+
+The stored part changes by replaying a group record, and only by that. The soft part is a rebalance in formation and
+its waiting members; it is replaced as a whole by a `ClassicChange`, and a restart drops it, as a coordinator failover
+does. Every type here is immutable, so reading a group can't change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
+from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+"""A member's assignment protocols by preference: (name, metadata)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a classic group. `instance_id` is None for a dynamic member."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """What the member said for a protocol; empty when it does not offer it."""
+        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Who is in the group, under which generation, protocol and leader: the content of a group record.
+
+    `protocol_type` is None for a group that was never joined. `subscribed_topics` is None when they can't be known;
+    they are those of the latest generation, whoever joined or left since. `state_since_ms` is None in
+    records of old versions.
+    """
+
+    protocol_type: str | None = None
+    generation: int = 0
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    members: Mapping[str, Member] = field(default_factory=dict)
+    subscribed_topics: frozenset[str] | None = None
+    state_since_ms: int | None = None
+    member_id_by_instance: Mapping[str, str] = field(default_factory=dict)
+
+    def with_member(self, member: Member) -> Roster:
+        """Adds or replaces a member. The first one leads the group."""
+        by_instance = self.member_id_by_instance
+        if member.instance_id is not None and by_instance.get(member.instance_id) != member.member_id:
+            by_instance = {**by_instance, member.instance_id: member.member_id}
+        return replace(
+            self,
+            members={**self.members, member.member_id: member},
+            member_id_by_instance=by_instance,
+            leader_id=member.member_id if self.leader_id is None else self.leader_id,
+        )
+
+    def without_member(self, member_id: str) -> Roster:
+        """Removes a member if it is there; when it led the group, any remaining member leads."""
+        members = {key: member for key, member in self.members.items() if key != member_id}
+        by_instance = {key: owner for key, owner in self.member_id_by_instance.items() if owner != member_id}
+        leader_id = next(iter(members), None) if self.leader_id == member_id else self.leader_id
+        return replace(self, members=members, member_id_by_instance=by_instance, leader_id=leader_id)
+
+    def with_members(self, members: Iterable[Member]) -> Roster:
+        """Replaces the members by others of the same ids."""
+        return replace(self, members={member.member_id: member for member in members})
+
+    def common_protocols(self) -> set[str]:
+        """Names of the protocols that every member offers."""
+        offers = [{name for name, _ in member.protocols} for member in self.members.values()]
+        return set.intersection(*offers) if offers else set()
+
+    def select_protocol(self) -> str:
+        """The protocol most members prefer among the common ones; of equal ones the first offered by the
+        oldest member.
+        """
+        candidates = self.common_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next((name for name, _ in member.protocols if name in candidates), None)
+            if choice is not None:
+                votes[choice] = votes.get(choice, 0) + 1
+        assert votes, "members were accepted without a common protocol"
+        return max(votes, key=lambda name: votes[name])
+
+    def rebalance_timeout_ms(self) -> int:
+        """The longest time a member asks for; 0 without members."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def uses_consumer_protocol(self) -> bool:
+        """Whether members are Kafka consumers, so that subscriptions may be looked for in their metadata."""
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def find_subscribed_topics(self) -> frozenset[str] | None:
+        """The union of members' subscriptions, or None when they are not known."""
+        if not self.uses_consumer_protocol():
+            return None
+        if self.members and self.protocol_name is None:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            try:
+                topics.update(read_subscribed_topics(member.metadata(self.protocol_name)))
+            except MalformedMessage:
+                return None
+        return frozenset(topics)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialDelay:
+    """The first rebalance of an empty group waits for more members."""
+
+    delay_ms: int
+    """How long the running wait lasts."""
+    remaining_ms: int
+    """By how much further waits may extend it in all."""
+    has_newcomer: bool = False
+    """Whether someone joined during the running wait, which starts another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """PreparingRebalance: members rejoin, their calls wait for the others."""
+
+    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Calls parked, by member id; several when a member repeated its JoinGroup."""
+    newcomers: frozenset[str] = frozenset()
+    """Members that were never told their generation: their parked call is the only sign of life."""
+    initial: InitialDelay | None = None
+    """None when the group had members before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Syncing:
+    """CompletingRebalance: members have their generation and wait for the leader's assignment."""
+
+    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+Rebalance: TypeAlias = Joining | Syncing
+
+
+@dataclass(frozen=True, slots=True)
+class Soft:
+    """What a coordinator knows of a classic group beyond the log.
+
+    Attributes:
+        roster: the members in memory; None when they are exactly the stored ones. Outside a rebalance it differs from
+            the stored roster only by the protocols that members offered and that weren't selected.
+        rebalance: None when the group is Stable or Empty.
+        pending: member ids given out (KIP-394) and not used yet.
+        unsynced: members of the generation that haven't sent SyncGroup; they may be outstanding in a Stable group too.
+    """
+
+    roster: Roster | None = None
+    rebalance: Rebalance | None = None
+    pending: frozenset[str] = frozenset()
+    unsynced: frozenset[str] = frozenset()
+
+
+NOTHING_SOFT = Soft()
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicChange:
+    """Replaces the soft part of a classic group. Made by the coordinator only, applied by `Coordinator.apply` only."""
+
+    group_id: str
+    soft: Soft
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicGroup:
+    """A classic group, or a simple one: a group that only holds offsets is a classic group without protocol type."""
+
+    group_id: str
+    stored: Roster
+    soft: Soft = NOTHING_SOFT
+
+    @classmethod
+    def new(cls, group_id: str) -> ClassicGroup:
+        """A group without members that was never joined."""
+        return cls(group_id, Roster())
+
+    @property
+    def roster(self) -> Roster:
+        """The members as they are now, a rebalance in formation included."""
+        return self.stored if self.soft.roster is None else self.soft.roster
+
+    @property
+    def state(self) -> GroupState:
+        """The state clients are told; a group that is DEAD doesn't exist here any more."""
+        if isinstance(self.soft.rebalance, Joining):
+            return GroupState.PREPARING_REBALANCE
+        if isinstance(self.soft.rebalance, Syncing):
+            return GroupState.COMPLETING_REBALANCE
+        return GroupState.STABLE if self.roster.members else GroupState.EMPTY
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether offsets of the topic are in use."""
+        topics = self.roster.subscribed_topics
+        return self.roster.uses_consumer_protocol() if topics is None else topic in topics
+
+
+def read_subscribed_topics(metadata: bytes) -> list[str]:
+    """Topics of a ConsumerProtocolSubscription of any version, by its version-0 prefix. Raises
+    `MalformedMessage`.
+    """
+    version = int.from_bytes(metadata[:2], "big", signed=True)
+    if len(metadata) < 2 or version < 0:
+        raise MalformedMessage("no consumer protocol version")
+    subscription, _ = decode_prefix(ConsumerProtocolSubscription, metadata, 0, 2)
+    return list(subscription.topics)

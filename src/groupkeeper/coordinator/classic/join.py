@@ -1,0 +1,219 @@
+"""JoinGroup of the classic protocol."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupkeeper.coordinator.classic.checks import check_member
+from groupkeeper.coordinator.classic.group import (
+    ClassicGroup,
+    InitialDelay,
+    Joining,
+    Member,
+    Protocols,
+    Roster,
+    Syncing,
+)
+from groupkeeper.coordinator.classic.record import group_record
+from groupkeeper.coordinator.classic.step import (
+    Step,
+    await_join,
+    drop_member,
+    end_join_phase_early,
+    enter_join_phase,
+    generation_answer,
+    joining_of,
+    member_list,
+    rebalance_with,
+    replace_static_member,
+    settle_join_phase,
+)
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import MemberSession
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import (
+    GroupMaxSizeReached,
+    InconsistentGroupProtocol,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+    MemberIdRequired,
+    UnknownMemberId,
+    UnknownServerError,
+)
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+
+FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
+FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
+
+
+def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
+    """Answers JoinGroup; mostly parked until the join phase ends."""
+    if not request.group_id:
+        raise InvalidGroupId
+    shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if not shortest_ms <= request.session_timeout_ms <= longest_ms:
+        raise InvalidSessionTimeout
+    group = state.classic_group(request.group_id)
+    if group is None and request.member_id:
+        raise UnknownMemberId
+    step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
+    result = _join(step, call, request)
+    if group is None and not result.records:
+        # The group exists durably before its first rebalance completes, even one whose first member is refused.
+        return result._replace(records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
+    return result
+
+
+def _join(step: Step, call: Call, request: JoinGroupRequest) -> Result:
+    if not _has_room_for(step, request.member_id):
+        if request.member_id in step.roster.members:
+            drop_member(step, request.member_id)
+        return step.result(_refusal("", GroupMaxSizeReached.code))
+    if not _accepts_protocols(step, request):
+        return step.result(_refusal(request.member_id, InconsistentGroupProtocol.code))
+    if request.member_id:
+        return _join_with_id(step, call, request)
+    return _join_without_id(step, call, request)
+
+
+def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
+    new_id = f"{request.group_instance_id or call.client_id}-{call.fresh_id}"
+    if request.group_instance_id is not None:
+        old_id = step.roster.member_id_by_instance.get(request.group_instance_id)
+        if old_id is not None:
+            return _replace_static_member(step, call, request, old_id, new_id)
+    elif call.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+        step.pending |= {new_id}
+        step.arm(MemberSession(step.group_id, new_id), request.session_timeout_ms)
+        return step.result(_refusal(new_id, MemberIdRequired.code))
+    return _add_member(step, call, request, new_id)
+
+
+def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
+    if request.member_id in step.pending:
+        if request.group_instance_id is not None:
+            # Ids are given out to dynamic members only.
+            return step.result(_refusal("", UnknownServerError.code))
+        return _add_member(step, call, request, request.member_id)
+    check_member(step.roster, request.member_id, request.group_instance_id)
+    member = step.roster.members[request.member_id]
+    if step.state is GroupState.EMPTY:
+        raise UnknownMemberId
+    is_unchanged = member.protocols == _protocols(request)
+    is_leader = step.roster.leader_id == member.member_id
+    if is_unchanged and (isinstance(step.rebalance, Syncing) or (step.state is GroupState.STABLE and not is_leader)):
+        # It may have missed the answer; nothing changed that would need a rebalance.
+        step.renew_session(member)
+        return step.result(generation_answer(step, member.member_id))
+    rejoined = replace(
+        member,
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        session_timeout_ms=request.session_timeout_ms,
+        protocols=_protocols(request),
+    )
+    rebalance_with(step, rejoined, call.call_id, is_new=False)
+    return step.result(parked=call.call_id)
+
+
+def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: str) -> Result:
+    member = Member(
+        member_id=member_id,
+        instance_id=request.group_instance_id,
+        client_id=call.client_id,
+        client_host=call.client_host,
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        session_timeout_ms=request.session_timeout_ms,
+        protocols=_protocols(request),
+    )
+    step.pending -= {member_id}
+    if not step.roster.members:
+        step.roster = replace(step.roster, protocol_type=request.protocol_type)
+    _extend_initial_delay(step)
+    # A member without an id can't send heartbeats, so only its parked call tells that it lives.
+    step.arm(MemberSession(step.group_id, member_id), step.settings.new_member_join_timeout_ms)
+    rebalance_with(step, member, call.call_id, is_new=True)
+    return step.result(parked=call.call_id)
+
+
+def _extend_initial_delay(step: Step) -> None:
+    if isinstance(step.rebalance, Joining) and isinstance(step.rebalance.initial, InitialDelay):
+        step.rebalance = replace(step.rebalance, initial=replace(step.rebalance.initial, has_newcomer=True))
+
+
+def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:
+    """A process with a known instance id starts over."""
+    old_leader = step.roster.leader_id or ""
+    member = replace(
+        step.roster.members[old_id],
+        member_id=new_id,
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        session_timeout_ms=request.session_timeout_ms,
+        protocols=_protocols(request),
+    )
+    replace_static_member(step, old_id, member)
+    if isinstance(step.rebalance, Joining):
+        await_join(step, member, call.call_id, is_new=False)
+        end_join_phase_early(step)
+        return step.result(parked=call.call_id)
+    if isinstance(step.rebalance, Syncing) or step.roster.select_protocol() != step.roster.protocol_name:
+        # The leader may be assigning partitions to the old id, or the group has to agree on another protocol.
+        enter_join_phase(step)
+        await_join(step, member, call.call_id, is_new=False)
+        settle_join_phase(step)
+        return step.result(parked=call.call_id)
+    # Subscriptions may have changed without a rebalance; whoever replays the record knows the new ones.
+    step.roster = replace(step.roster, subscribed_topics=step.roster.find_subscribed_topics())
+    step.records.append(group_record(step.group_id, step.roster))
+    answer = generation_answer(step, new_id)
+    if call.version < FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
+        # Told of its old leadership it would compute an assignment that nobody waits for, so it takes part as a
+        # follower.
+        answer.leader = old_leader
+        answer.members = ()
+    elif step.roster.leader_id == new_id:
+        answer.skip_assignment = True
+        answer.members = member_list(step)
+    return step.result(answer)
+
+
+def _has_room_for(step: Step, member_id: str) -> bool:
+    """Whether the group may have one member more; those that are in it already always may stay."""
+    if step.state is GroupState.EMPTY:
+        return True
+    if isinstance(step.rebalance, Joining):
+        waiting = joining_of(step).waiting
+        return member_id in waiting or len(waiting) < step.settings.group_max_size
+    return member_id in step.roster.members or len(step.roster.members) < step.settings.group_max_size
+
+
+def _accepts_protocols(step: Step, request: JoinGroupRequest) -> bool:
+    """Whether the member's protocol type, and at least one of its protocols, fit those of the others."""
+    if step.state is GroupState.EMPTY:
+        return bool(request.protocol_type) and bool(request.protocols)
+    if request.protocol_type != step.roster.protocol_type:
+        return False
+    if not step.roster.members:
+        return bool(request.protocols)
+    common = step.roster.common_protocols()
+    return any(protocol.name in common for protocol in request.protocols)
+
+
+def _protocols(request: JoinGroupRequest) -> Protocols:
+    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+
+
+def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """Version 0 has none: the session timeout stands in."""
+    return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
+
+
+def require_member_id(member_id: str) -> JoinGroupResponse:
+    """Tells a dynamic member the id under which to join (KIP-394)."""
+    return _refusal(member_id, MemberIdRequired.code)
+
+
+def _refusal(member_id: str, error_code: int) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error_code, protocol_name=None, member_id=member_id)

@@ -1,0 +1,211 @@
+"""SyncGroup, Heartbeat and LeaveGroup of the classic protocol, and the timers of its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from groupkeeper.coordinator.classic.checks import check_generation, check_member
+from groupkeeper.coordinator.classic.group import ClassicGroup, Joining, Syncing
+from groupkeeper.coordinator.classic.step import (
+    Step,
+    assignment_answer,
+    complete_join_phase,
+    complete_sync_phase,
+    drop_member,
+    end_initial_delay,
+    end_join_phase_early,
+    enter_join_phase,
+    fail_syncs,
+    note_sync,
+    rebalance_without_dropped,
+    remove_members,
+    settle_join_phase,
+)
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, JoinPhase, MemberSession, SyncPhase
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import (
+    NONE,
+    InconsistentGroupProtocol,
+    InvalidGroupId,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+
+
+def sync(state: StateView, settings: Settings, call: Call, request: SyncGroupRequest, now_ms: int) -> Result:
+    """Answers SyncGroup; a follower's is parked until the leader's assignment is in the log."""
+    group = _existing_group(state, request.group_id)
+    _check_sync(group, request)
+    if isinstance(group.soft.rebalance, Joining):
+        raise RebalanceInProgress
+    step = Step(group, settings, now_ms)
+    member = step.roster.members[request.member_id]
+    step.renew_session(member)
+    note_sync(step, request.member_id)
+    if not isinstance(step.rebalance, Syncing):
+        return step.result(assignment_answer(step, request.member_id))
+    calls = step.rebalance.waiting.get(request.member_id, ())
+    step.rebalance = replace(
+        step.rebalance, waiting={**step.rebalance.waiting, request.member_id: (*calls, call.call_id)}
+    )
+    if request.member_id == step.roster.leader_id:
+        complete_sync_phase(step, {one.member_id: one.assignment for one in request.assignments})
+    return step.result(parked=call.call_id)
+
+
+def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    roster = group.roster
+    check_member(roster, request.member_id, request.group_instance_id)
+    check_generation(roster, request.generation_id)
+    if request.protocol_type is not None and request.protocol_type != roster.protocol_type:
+        raise InconsistentGroupProtocol
+    if request.protocol_name is not None and request.protocol_name != roster.protocol_name:
+        raise InconsistentGroupProtocol
+
+
+def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: KafkaError, now_ms: int) -> Result:
+    """The leader's assignment could not be written: everybody waiting is told, and the group rebalances."""
+    step = Step(group, settings, now_ms)
+    rebalance = step.rebalance
+    assert isinstance(rebalance, Syncing)
+    assert isinstance(call.request, SyncGroupRequest)
+    leader_id = call.request.member_id
+    calls = rebalance.waiting.get(leader_id, ())
+    step.rebalance = replace(rebalance, waiting={**rebalance.waiting, leader_id: (*calls, call.call_id)})
+    fail_syncs(step, error.code)
+    enter_join_phase(step)
+    settle_join_phase(step)
+    return step.result(parked=call.call_id)
+
+
+def heartbeat(state: StateView, request: HeartbeatRequest) -> Result:
+    """Answers Heartbeat and renews the session, also of a member that is told to rejoin."""
+    group = _existing_group(state, request.group_id)
+    roster = group.roster
+    check_member(roster, request.member_id, request.group_instance_id)
+    check_generation(roster, request.generation_id)
+    timeout_ms = roster.members[request.member_id].session_timeout_ms
+    is_joining = isinstance(group.soft.rebalance, Joining)
+    return Result(
+        HeartbeatResponse(error_code=RebalanceInProgress.code if is_joining else NONE),
+        timers=(Arm(MemberSession(request.group_id, request.member_id), timeout_ms),),
+    )
+
+
+def leave(state: StateView, settings: Settings, request: LeaveGroupRequest, now_ms: int) -> Result:
+    """Removes the members of a LeaveGroup in its version-3 form, each with its own outcome."""
+    if not request.group_id:
+        raise InvalidGroupId
+    group = state.classic_group(request.group_id)
+    if group is None:
+        return Result(LeaveGroupResponse(members=[_left(member, UnknownMemberId.code) for member in request.members]))
+    step = Step(group, settings, now_ms)
+    answers = []
+    has_anybody_left = False
+    for member in request.members:
+        try:
+            drop_member(step, _leaving_id(step, member))
+        except KafkaError as error:
+            answers.append(_left(member, error.code))
+        else:
+            answers.append(_left(member, NONE))
+            has_anybody_left = True
+    if has_anybody_left:
+        rebalance_without_dropped(step)
+    return step.result(LeaveGroupResponse(members=answers))
+
+
+def _leaving_id(step: Step, leaving: MemberIdentity) -> str:
+    """The member that leaves, or the id given out that won't be used; an instance id alone names a static member."""
+    member_id = leaving.member_id
+    if not member_id and leaving.group_instance_id is not None:
+        member_id = step.roster.member_id_by_instance.get(leaving.group_instance_id, "")
+    if member_id not in step.pending:
+        check_member(step.roster, member_id, leaving.group_instance_id)
+    return member_id
+
+
+def _left(member: MemberIdentity, error_code: int) -> MemberResponse:
+    return MemberResponse(member.member_id, member.group_instance_id, error_code)
+
+
+def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now_ms: int) -> Result:
+    """A member, or an id given out, was silent for too long."""
+    step = Step(group, settings, now_ms)
+    if member_id in step.pending:
+        drop_member(step, member_id)
+        end_join_phase_early(step)
+    elif member_id in step.roster.members and not _is_excused(group, member_id):
+        remove_members(step, member_id)
+    else:
+        return Result()
+    return step.result()
+
+
+def _is_excused(group: ClassicGroup, member_id: str) -> bool:
+    """Whether the coordinator itself keeps the member waiting; a newcomer's parked JoinGroup is no excuse."""
+    rebalance = group.soft.rebalance
+    if rebalance is None or member_id not in rebalance.waiting:
+        return False
+    return not (isinstance(rebalance, Joining) and member_id in rebalance.newcomers)
+
+
+def join_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> Result:
+    """Goes on with those who joined; the first rebalance of a group may wait longer."""
+    if not isinstance(group.soft.rebalance, Joining):
+        return Result()
+    step = Step(group, settings, now_ms)
+    if group.soft.rebalance.initial is None:
+        complete_join_phase(step)
+    else:
+        end_initial_delay(step)
+    return step.result()
+
+
+def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> Result:
+    """Members that did not fetch their assignment are removed and the others rebalance."""
+    if isinstance(group.soft.rebalance, Joining) or not group.soft.unsynced:
+        return Result()
+    step = Step(group, settings, now_ms)
+    remove_members(step, *sorted(group.soft.unsynced))
+    return step.result()
+
+
+def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequence[Result]:
+    """After loading: fresh sessions, and a rebalance for a group that is larger than allowed by now."""
+    members = group.roster.members.values()
+    sessions = Result(
+        timers=tuple(
+            Arm(MemberSession(group.group_id, member.member_id), member.session_timeout_ms) for member in members
+        )
+    )
+    if len(members) <= settings.group_max_size:
+        return (sessions,)
+    step = Step(group, settings, now_ms)
+    enter_join_phase(step)
+    settle_join_phase(step)
+    return (sessions, step.result())
+
+
+def retry_timer(timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
+    """What a timer's operation could not write is tried again soon: nothing was changed by it."""
+    return Arm(timer, 1_000)
+
+
+def _existing_group(state: StateView, group_id: str) -> ClassicGroup:
+    if not group_id:
+        raise InvalidGroupId
+    group = state.classic_group(group_id)
+    if group is None or group.state is GroupState.EMPTY:
+        raise UnknownMemberId
+    return group

@@ -1,0 +1,356 @@
+"""The moves of a classic group's state machine, made on a working copy.
+
+A `Step` starts from a group, lets handlers make moves one after the other, and ends as one `Result`: the records, the
+new soft state, the answers that are due and the timers. The group itself isn't touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupkeeper.coordinator.classic.group import (
+    ClassicChange,
+    ClassicGroup,
+    InitialDelay,
+    Joining,
+    Member,
+    Soft,
+    Syncing,
+)
+from groupkeeper.coordinator.classic.record import group_record
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import PARKED, Meter, Parked, Record, Released, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
+from groupkeeper.protocol.errors import NONE, FencedInstanceId, RebalanceInProgress, UnknownMemberId
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.primitives import Message
+
+
+class Step:
+    """A classic group being changed."""
+
+    def __init__(self, group: ClassicGroup, settings: Settings, now_ms: int) -> None:
+        self.group_id = group.group_id
+        self.settings = settings
+        self.now_ms = now_ms
+        self.roster = group.roster
+        self.rebalance = group.soft.rebalance
+        self.pending = group.soft.pending
+        self.unsynced = group.soft.unsynced
+        self.began_empty = group.state is GroupState.EMPTY
+        self.records: list[Record] = []
+        self._released: dict[int, Message] = {}
+        self._timers: list[Arm | Disarm] = []
+        self._marks: list[tuple[Meter, int]] = []
+
+    @property
+    def state(self) -> GroupState:
+        """As `ClassicGroup.state`, of the working copy."""
+        if isinstance(self.rebalance, Joining):
+            return GroupState.PREPARING_REBALANCE
+        if isinstance(self.rebalance, Syncing):
+            return GroupState.COMPLETING_REBALANCE
+        return GroupState.STABLE if self.roster.members else GroupState.EMPTY
+
+    def arm(self, timer: TimerKey, after_ms: int) -> None:
+        self._timers.append(Arm(timer, after_ms))
+
+    def disarm(self, timer: TimerKey) -> None:
+        self._timers.append(Disarm(timer))
+
+    def renew_session(self, member: Member) -> None:
+        """Starts the member's session timeout anew."""
+        self.arm(MemberSession(self.group_id, member.member_id), member.session_timeout_ms)
+
+    def release(self, calls: tuple[int, ...], response: Message) -> None:
+        """Answers parked calls once the step's records are in the log."""
+        for call_id in calls:
+            self._released[call_id] = response
+
+    def mark(self, meter: Meter) -> None:
+        self._marks.append((meter, 1))
+
+    def result(self, response: Message | None = None, *, parked: int | None = None) -> Result:
+        """The step's outcome: for a caller that gets `response`, or whose call id is `parked`; both None when nobody
+        asked.
+        """
+        answer: Message | Parked | None = response
+        if parked is not None:
+            answer = self._released.pop(parked, PARKED)
+        # What an Empty group is, its record says.
+        roster = None if self.state is GroupState.EMPTY else self.roster
+        soft = Soft(roster, self.rebalance, self.pending, self.unsynced)
+        return Result(
+            response=answer,
+            records=tuple(self.records),
+            soft=(ClassicChange(self.group_id, soft),),
+            released=tuple(Released(call_id, message) for call_id, message in self._released.items()),
+            timers=tuple(self._timers),
+            marks=tuple(self._marks),
+        )
+
+
+# --- the join phase
+
+
+def enter_join_phase(step: Step) -> None:
+    """Makes the group PreparingRebalance unless it is; parked SyncGroups are told to rejoin.
+
+    `settle_join_phase` must follow once the change that caused it is made.
+    """
+    if isinstance(step.rebalance, Joining):
+        return
+    if isinstance(step.rebalance, Syncing):
+        fail_syncs(step, RebalanceInProgress.code)
+    step.disarm(SyncPhase(step.group_id))
+    step.unsynced = frozenset()
+    delay_ms = step.settings.group_initial_rebalance_delay_ms
+    # Not the state now: the members that a Stable group is losing may have been its last.
+    step.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if step.began_empty else None)
+
+
+def settle_join_phase(step: Step) -> None:
+    """Ends the join phase when everybody is there, or sees to it that it ends later."""
+    joining = joining_of(step)
+    initial = joining.initial
+    if initial is None:
+        if has_everybody_joined(step, joining):
+            complete_join_phase(step)
+        else:
+            step.arm(JoinPhase(step.group_id), step.roster.rebalance_timeout_ms())
+    else:
+        remaining_ms = max(step.roster.rebalance_timeout_ms() - initial.delay_ms, 0)
+        step.rebalance = replace(joining, initial=replace(initial, remaining_ms=remaining_ms))
+        step.arm(JoinPhase(step.group_id), initial.delay_ms)
+
+
+def end_join_phase_early(step: Step) -> None:
+    """Ends a running join phase if nobody is missing any more; the first rebalance of a group never ends early."""
+    if (
+        isinstance(step.rebalance, Joining)
+        and step.rebalance.initial is None
+        and has_everybody_joined(step, step.rebalance)
+    ):
+        complete_join_phase(step)
+
+
+def has_everybody_joined(step: Step, joining: Joining) -> bool:
+    return not step.pending and len(joining.waiting) == len(step.roster.members)
+
+
+def joining_of(step: Step) -> Joining:
+    """The running join phase."""
+    assert isinstance(step.rebalance, Joining)
+    return step.rebalance
+
+
+def await_join(step: Step, member: Member, call_id: int, *, is_new: bool) -> None:
+    """Puts a member into the roster and its call among those waiting for the join phase to end."""
+    joining = joining_of(step)
+    present = step.roster.members.get(member.member_id)
+    if present is not None:
+        # The phase that has just begun may have taken the assignments away.
+        member = replace(member, assignment=present.assignment)
+    step.roster = step.roster.with_member(member)
+    calls = joining.waiting.get(member.member_id, ())
+    step.rebalance = replace(
+        joining,
+        waiting={**joining.waiting, member.member_id: (*calls, call_id)},
+        newcomers=joining.newcomers | {member.member_id} if is_new else joining.newcomers,
+    )
+
+
+def rebalance_with(step: Step, member: Member, call_id: int, *, is_new: bool) -> None:
+    """A member joins or rejoins: starts a rebalance, or takes part in the running one."""
+    is_running = isinstance(step.rebalance, Joining)
+    enter_join_phase(step)
+    await_join(step, member, call_id, is_new=is_new)
+    if is_running:
+        end_join_phase_early(step)
+    else:
+        settle_join_phase(step)
+
+
+def end_initial_delay(step: Step) -> None:
+    """The wait of a first rebalance ran out: waits again if someone joined meanwhile, within the rebalance timeout."""
+    joining = joining_of(step)
+    initial = joining.initial
+    if initial is None or not initial.has_newcomer or initial.remaining_ms == 0:
+        complete_join_phase(step)
+        return
+    delay_ms = min(step.settings.group_initial_rebalance_delay_ms, initial.remaining_ms)
+    remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)
+    step.rebalance = replace(joining, initial=InitialDelay(delay_ms, remaining_ms))
+    step.arm(JoinPhase(step.group_id), delay_ms)
+
+
+def complete_join_phase(step: Step) -> None:
+    """Goes on with the members that are there: next generation, and the answer to everybody."""
+    joining = joining_of(step)
+    step.disarm(JoinPhase(step.group_id))
+    for member in step.roster.members.values():
+        if member.instance_id is None and member.member_id not in joining.waiting:
+            step.roster = step.roster.without_member(member.member_id)
+            step.disarm(MemberSession(step.group_id, member.member_id))
+    if step.roster.members and not joining.waiting:
+        # Only absent static members are left: their sessions decide, so the phase starts over.
+        step.arm(JoinPhase(step.group_id), step.roster.rebalance_timeout_ms())
+        return
+    if step.roster.leader_id not in joining.waiting:
+        step.roster = replace(step.roster, leader_id=next(iter(joining.waiting), None))
+    begin_generation(step, joining)
+
+
+def begin_generation(step: Step, joining: Joining) -> None:
+    """Makes the members one generation, or the group Empty when there are none."""
+    roster = replace(step.roster, generation=step.roster.generation + 1, state_since_ms=step.now_ms)
+    roster = replace(roster, protocol_name=roster.select_protocol() if roster.members else None)
+    step.roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
+    if not step.roster.members:
+        step.rebalance = None
+        step.records.append(group_record(step.group_id, step.roster))
+        return
+    step.rebalance = Syncing()
+    step.unsynced = frozenset(step.roster.members)
+    for member in step.roster.members.values():
+        step.renew_session(member)
+        step.release(joining.waiting.get(member.member_id, ()), generation_answer(step, member.member_id))
+    step.arm(SyncPhase(step.group_id), step.roster.rebalance_timeout_ms())
+
+
+def generation_answer(step: Step, member_id: str) -> JoinGroupResponse:
+    """JoinGroup's answer in the current generation: only the leader is told the members."""
+    return JoinGroupResponse(
+        error_code=NONE,
+        generation_id=step.roster.generation,
+        protocol_type=step.roster.protocol_type,
+        protocol_name=step.roster.protocol_name,
+        leader=step.roster.leader_id or "",
+        member_id=member_id,
+        members=member_list(step) if member_id == step.roster.leader_id else (),
+    )
+
+
+def member_list(step: Step) -> list[JoinGroupResponseMember]:
+    """The members with what each said for the chosen protocol."""
+    return [
+        JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(step.roster.protocol_name))
+        for member in step.roster.members.values()
+    ]
+
+
+# --- the sync phase
+
+
+def fail_syncs(step: Step, error_code: int) -> None:
+    """Answers every parked SyncGroup with an error and forgets the assignments."""
+    assert isinstance(step.rebalance, Syncing)
+    step.roster = step.roster.with_members(replace(member, assignment=b"") for member in step.roster.members.values())
+    for member_id, calls in step.rebalance.waiting.items():
+        step.release(calls, SyncGroupResponse(error_code=error_code))
+        # Its session wasn't watched while it waited.
+        step.renew_session(step.roster.members[member_id])
+    step.rebalance = replace(step.rebalance, waiting={})
+
+
+def complete_sync_phase(step: Step, assignments: dict[str, bytes]) -> None:
+    """Stores the leader's assignment, turns Stable and answers every parked SyncGroup."""
+    assert isinstance(step.rebalance, Syncing)
+    step.roster = step.roster.with_members(
+        replace(member, assignment=assignments.get(member.member_id, b"")) for member in step.roster.members.values()
+    )
+    step.records.append(group_record(step.group_id, step.roster))
+    for member_id, calls in step.rebalance.waiting.items():
+        step.release(calls, assignment_answer(step, member_id))
+        step.renew_session(step.roster.members[member_id])
+    step.rebalance = None
+    step.mark(Meter.GROUP_COMPLETED_REBALANCE)
+
+
+def assignment_answer(step: Step, member_id: str) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=NONE,
+        protocol_type=step.roster.protocol_type,
+        protocol_name=step.roster.protocol_name,
+        assignment=step.roster.members[member_id].assignment,
+    )
+
+
+def note_sync(step: Step, member_id: str) -> None:
+    """The member has sent its SyncGroup; the last one ends the wait for them."""
+    if member_id not in step.unsynced:
+        return
+    step.unsynced -= {member_id}
+    if not step.unsynced:
+        step.disarm(SyncPhase(step.group_id))
+
+
+# --- members that go
+
+
+def drop_member(step: Step, member_id: str) -> None:
+    """Removes a member, or an id given out, and answers what it has parked with UNKNOWN_MEMBER_ID."""
+    _release_calls_of(
+        step,
+        member_id,
+        JoinGroupResponse(error_code=UnknownMemberId.code, protocol_name=None),
+        SyncGroupResponse(error_code=UnknownMemberId.code),
+    )
+    step.roster = step.roster.without_member(member_id)
+    step.pending -= {member_id}
+    note_sync(step, member_id)
+    step.disarm(MemberSession(step.group_id, member_id))
+
+
+def remove_members(step: Step, *member_ids: str) -> None:
+    """Members leave or expire: all of them go first, then the others rebalance."""
+    for member_id in member_ids:
+        drop_member(step, member_id)
+    rebalance_without_dropped(step)
+
+
+def rebalance_without_dropped(step: Step) -> None:
+    """After members were dropped, makes the others rebalance; there is nothing to do in a group that was Empty."""
+    if isinstance(step.rebalance, Joining):
+        end_join_phase_early(step)
+    elif not step.began_empty:
+        enter_join_phase(step)
+        settle_join_phase(step)
+
+
+def replace_static_member(step: Step, old_id: str, new_member: Member) -> None:
+    """Another process took over an instance id: its member id changes, assignment and leadership stay."""
+    _release_calls_of(
+        step,
+        old_id,
+        JoinGroupResponse(error_code=FencedInstanceId.code, protocol_name=None, member_id=old_id),
+        SyncGroupResponse(error_code=FencedInstanceId.code),
+    )
+    was_leader = step.roster.leader_id == old_id
+    members = [new_member if member.member_id == old_id else member for member in step.roster.members.values()]
+    assert new_member.instance_id is not None
+    step.roster = replace(
+        step.roster,
+        members={member.member_id: member for member in members},
+        member_id_by_instance={**step.roster.member_id_by_instance, new_member.instance_id: new_member.member_id},
+        leader_id=new_member.member_id if was_leader else step.roster.leader_id,
+    )
+    if old_id in step.unsynced:
+        step.unsynced = step.unsynced - {old_id} | {new_member.member_id}
+    step.disarm(MemberSession(step.group_id, old_id))
+    step.renew_session(new_member)
+
+
+def _release_calls_of(step: Step, member_id: str, join: JoinGroupResponse, sync: SyncGroupResponse) -> None:
+    rebalance = step.rebalance
+    if rebalance is None or member_id not in rebalance.waiting:
+        return
+    response = join if isinstance(rebalance, Joining) else sync
+    step.release(rebalance.waiting[member_id], response)
+    waiting = {key: calls for key, calls in rebalance.waiting.items() if key != member_id}
+    if isinstance(rebalance, Joining):
+        step.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers - {member_id})
+    else:
+        step.rebalance = replace(rebalance, waiting=waiting)

@@ -1,0 +1,338 @@
+"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupkeeper.coordinator.classic import join as classic_join
+from groupkeeper.coordinator.classic import membership as classic_membership
+from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from groupkeeper.coordinator.consumer.conversion import (
+    downgrade,
+    encode_target,
+    must_downgrade,
+    read_subscription,
+    remove_or_downgrade,
+)
+from groupkeeper.coordinator.consumer.group import (
+    LEFT_STATICALLY_EPOCH,
+    UNRELEASED_PARTITIONS,
+    UNREVOKED_PARTITIONS,
+    ClassicMetadata,
+    ConsumerGroup,
+    ConsumerMember,
+)
+from groupkeeper.coordinator.consumer.regex import follow_subscription
+from groupkeeper.coordinator.consumer.step import Step, session_timer
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, ClassicRejoin, ClassicResync, Disarm
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.coordinator.views import removal_of
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription
+from groupkeeper.protocol.errors import (
+    NONE,
+    FencedInstanceId,
+    GroupMaxSizeReached,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    InvalidSessionTimeout,
+    KafkaError,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.uuids import uuid_text
+
+
+def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
+    """JoinGroup in a group of any type. An empty consumer or streams group makes room for a classic one."""
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and group.members):
+        return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
+    if group is None or isinstance(group, ClassicGroup):
+        return classic_join.join(state, settings, call, request, now_ms)
+    if not isinstance(group, ConsumerGroup) or not group.members:
+        result = classic_join.join(state, settings, call, request, now_ms)
+        return result._replace(records=(*removal_of(group), *result.records))
+    shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if not shortest_ms <= request.session_timeout_ms <= longest_ms:
+        raise InvalidSessionTimeout
+    try:
+        return _join_members(group, state, settings, call, request, now_ms)
+    except KafkaError as error:
+        # Unlike a classic group, a consumer group refuses without naming the member.
+        return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
+
+
+def _join_members(
+    group: ConsumerGroup, state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int
+) -> Result:
+    _check_join(group, settings, request)
+    member_id = request.member_id or _member_id_of(call.fresh_id)
+    needs_id = not request.member_id and request.group_instance_id is None
+    if needs_id and call.version >= classic_join.FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+        return Result(classic_join.require_member_id(member_id))
+    step = Step(group, settings, state.topics, now_ms)
+    known = _find_or_replace(step, request, member_id)
+    return _take_part(step, settings, call, request, known, known or ConsumerMember(member_id))
+
+
+def _member_id_of(fresh_id: str) -> str:
+    """Members of consumer groups have bare ids: the 22 characters of a UUID."""
+    try:
+        drawn = bytes.fromhex(fresh_id.replace("-", ""))
+    except ValueError:
+        return fresh_id
+    return uuid_text(drawn)
+
+
+def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequest) -> None:
+    if settings.group_consumer_migration_policy == "disabled":
+        raise InconsistentGroupProtocol
+    if request.member_id not in group.members and len(group.members) >= settings.group_consumer_max_size:
+        raise GroupMaxSizeReached
+    offered = {protocol.name for protocol in request.protocols}
+    for member in group.members.values():
+        if member.classic is not None:
+            offered &= {name for name, _ in member.classic.protocols}
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not offered:
+        raise InconsistentGroupProtocol
+
+
+def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
+    """The member, None for a new one. A static member takes its instance id over, whoever holds it."""
+    if request.group_instance_id is None:
+        return step.group.members.get(member_id)
+    holder = step.group.static_member(request.group_instance_id)
+    if request.member_id:
+        return _check_instance(holder, request.member_id)
+    if holder is not None:
+        return step.replace_member(holder, member_id)
+    return None
+
+
+def _check_instance(holder: ConsumerMember | None, member_id: str) -> ConsumerMember:
+    if holder is None:
+        raise UnknownMemberId
+    if holder.member_id != member_id:
+        raise FencedInstanceId
+    return holder
+
+
+def _take_part(
+    step: Step,
+    settings: Settings,
+    call: Call,
+    request: JoinGroupRequest,
+    known: ConsumerMember | None,
+    member: ConsumerMember,
+) -> Result:
+    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+    classic = ClassicMetadata(request.session_timeout_ms, protocols)
+    try:
+        subscription = read_subscription(classic)
+    except MalformedMessage as error:
+        raise InconsistentGroupProtocol from error
+    updated = replace(
+        member,
+        instance_id=request.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=classic_join.rebalance_timeout_ms(request),
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex="",
+        client_id=call.client_id,
+        client_host=call.client_host,
+        classic=classic,
+    )
+    change = follow_subscription(step, settings, call, known, updated)
+    reported = _owned(subscription, step.topics)
+    if _replaces_last(step, settings, request.group_instance_id):
+        # Nobody reconciles with a target that the classic group computes anew.
+        is_stale = change.must_bump or step.is_outdated() or step.group.assignment_epoch < step.group.group_epoch
+        if not is_stale:
+            updated = step.reconcile(updated.member_id, has_changed_subscription=change.has_changed, reported=reported)
+        return downgrade(step, settings, (), _joined(updated, classic), must_rebalance=is_stale)
+    joined = step.bring_on(
+        updated.member_id,
+        must_bump=change.must_bump,
+        has_changed_subscription=change.has_changed,
+        reported=reported,
+    )
+    step.arm(
+        Disarm(ClassicRejoin(request.group_id, joined.member_id)),
+        session_timer(request.group_id, joined, settings),
+        Arm(ClassicResync(request.group_id, joined.member_id), joined.rebalance_timeout_ms),
+    )
+    return step.result(_joined(joined, classic))
+
+
+def _replaces_last(step: Step, settings: Settings, instance_id: str | None) -> bool:
+    """Whether a classic static member took the place of the last member of the other protocol."""
+    holder = step.logged.static_member(instance_id)
+    return holder is not None and holder.classic is None and must_downgrade(step.group, settings, ())
+
+
+def _joined(member: ConsumerMember, classic: ClassicMetadata) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=member.member_epoch,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_name=classic.protocols[0][0],
+        member_id=member.member_id,
+    )
+
+
+def _owned(subscription: ConsumerProtocolSubscription, topics: TopicsImage) -> dict[bytes, set[int]]:
+    return {
+        topics.topics[topic.topic].topic_id: set(topic.partitions)
+        for topic in subscription.owned_partitions
+        if topic.topic in topics.topics
+    }
+
+
+# --- staying in
+
+
+def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: SyncGroupRequest) -> Result:
+    """Hands a member its assignment; nobody waits for a leader."""
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (
+        None,
+        classic.protocols[0][0],
+    ):
+        raise InconsistentGroupProtocol
+    group_id = group.group_id
+    if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED_PARTITIONS:
+        rejoin = Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms, keeps_earlier=True)
+        return Result(SyncGroupResponse(error_code=RebalanceInProgress.code), timers=(rejoin,))
+    return Result(
+        SyncGroupResponse(
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            protocol_name=classic.protocols[0][0],
+            assignment=encode_target({one: list(some) for one, some in member.assigned.items()}, topics, classic),
+        ),
+        timers=(
+            Disarm(ClassicResync(group_id, member.member_id)),
+            session_timer(group_id, member, settings),
+        ),
+    )
+
+
+def heartbeat(
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: HeartbeatRequest, now_ms: int
+) -> Result:
+    """Renews the session, and tells the member to rejoin when there is something to give back or to get."""
+    member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    step = Step(group, settings, topics, now_ms)
+    step.arm_session(member)
+    if _is_behind(group, topics) and all(one.classic is not None for one in group.members.values()):
+        # Nobody else's heartbeat would notice.
+        step.refresh(must_bump=False)
+        step.update_target()
+    must_rejoin = (
+        member.member_epoch < step.group.assignment_epoch
+        or member.state == UNREVOKED_PARTITIONS
+        or (member.state == UNRELEASED_PARTITIONS and not _waits_for_others(step.group, member))
+    )
+    if must_rejoin:
+        rejoin = ClassicRejoin(group.group_id, member.member_id)
+        step.arm(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))
+    return step.result(HeartbeatResponse(error_code=RebalanceInProgress.code if must_rejoin else NONE))
+
+
+def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
+    """Whether the target may have to be computed anew."""
+    return group.assignment_epoch < group.group_epoch or group.soft.checked_version != topics.version
+
+
+def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    return any(
+        partition not in member.assigned.get(topic_id, {}) and partition in group.owner_by_partition.get(topic_id, {})
+        for topic_id, partitions in group.targets.get(member.member_id, {}).items()
+        for partition in partitions
+    )
+
+
+def _classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+) -> tuple[ConsumerMember, ClassicMetadata]:
+    if instance_id is None:
+        member = group.members.get(member_id)
+    else:
+        member = _check_instance(group.static_member(instance_id), member_id)
+    if member is None or member.classic is None or member.member_epoch == LEFT_STATICALLY_EPOCH:
+        raise UnknownMemberId
+    if generation != member.member_epoch:
+        raise IllegalGeneration
+    return member, member.classic
+
+
+# --- leaving
+
+
+def leave(
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: LeaveGroupRequest, now_ms: int
+) -> Result:
+    """Removes members of either protocol, each with its own outcome."""
+    leaving: dict[str, None] = {}
+    answers = []
+    for identity in request.members:
+        error_code = NONE
+        try:
+            leaving[_leaving_id(group, identity)] = None
+        except KafkaError as error:
+            error_code = error.code
+        answers.append(MemberResponse(identity.member_id, identity.group_instance_id, error_code))
+    response = LeaveGroupResponse(members=answers)
+    if not leaving:
+        return Result(response)
+    return remove_or_downgrade(Step(group, settings, topics, now_ms), settings, list(leaving), response)
+
+
+def _leaving_id(group: ConsumerGroup, identity: MemberIdentity) -> str:
+    if identity.group_instance_id is None:
+        if identity.member_id not in group.members:
+            raise UnknownMemberId
+        return identity.member_id
+    holder = group.static_member(identity.group_instance_id)
+    if holder is None:
+        raise UnknownMemberId
+    if identity.member_id and identity.member_id != holder.member_id:
+        raise FencedInstanceId
+    return holder.member_id
+
+
+def handle_membership(
+    state: StateView,
+    settings: Settings,
+    call: Call,
+    request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
+    now_ms: int,
+) -> Result:
+    """SyncGroup, Heartbeat and LeaveGroup in a group of any type."""
+    found = state.groups.get(request.group_id)
+    group = found if isinstance(found, ConsumerGroup) and found.members else None
+    match request:
+        case SyncGroupRequest():
+            if group is None:
+                return classic_membership.sync(state, settings, call, request, now_ms)
+            return sync(group, settings, state.topics, request)
+        case HeartbeatRequest():
+            if group is None:
+                return classic_membership.heartbeat(state, request)
+            return heartbeat(group, settings, state.topics, request, now_ms)
+        case LeaveGroupRequest():
+            if group is None:
+                return classic_membership.leave(state, settings, request, now_ms)
+            return leave(group, settings, state.topics, request, now_ms)

@@ -1,0 +1,254 @@
+"""Online migration: a classic group becomes a consumer group, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.classic import step as classic_step
+from groupkeeper.coordinator.classic.group import (
+    CONSUMER_PROTOCOL_TYPE,
+    ClassicGroup,
+    Joining,
+    Member,
+    Rebalance,
+    Roster,
+)
+from groupkeeper.coordinator.classic.record import group_record, group_tombstone
+from groupkeeper.coordinator.consumer import records as consumer_records
+from groupkeeper.coordinator.consumer.group import ClassicMetadata, ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.consumer.replay import replay
+from groupkeeper.coordinator.consumer.step import Step, session_timer
+from groupkeeper.coordinator.kernel.result import Record, Released, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import (
+    Arm,
+    ClassicRejoin,
+    ClassicResync,
+    ConsumerSession,
+    Disarm,
+    JoinPhase,
+    MemberSession,
+    Revocation,
+    SyncPhase,
+)
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
+from groupkeeper.protocol.errors import GroupIdNotFound, RebalanceInProgress
+from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
+from groupkeeper.protocol.primitives import Message
+
+_UPGRADE_POLICIES = frozenset(("bidirectional", "upgrade"))
+_DOWNGRADE_POLICIES = frozenset(("bidirectional", "downgrade"))
+
+
+# --- up
+
+
+def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> Step:
+    """A step that starts with a classic group's members in a consumer group. Raises `GroupIdNotFound`."""
+    _check_upgrade(group, settings)
+    roster = group.roster
+    members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
+    names = {name for member in members for name in member.subscribed_topic_names}
+    group_id = group.group_id
+    # A rebalance that did not come to its end would have changed assignments, as a leader would that has yet to notice
+    # new partitions: the group is outdated from the start.
+    is_settled = group.soft.rebalance is None and _have_all(members, names, topics)
+    metadata_hash = topics.metadata_hash(names) if is_settled else 0
+    targets = {member.member_id: _as_target(member.assigned) for member in members}
+    records: list[Record] = [
+        *(consumer_records.member_record(group_id, member) for member in members),
+        consumer_records.epoch_record(group_id, roster.generation, metadata_hash),
+        *(consumer_records.target_record(group_id, one, target) for one, target in targets.items()),
+        consumer_records.target_epoch_record(group_id, roster.generation, 0),
+        *(consumer_records.assignment_record(group_id, member) for member in members),
+    ]
+    converted = ConsumerGroup(group_id)
+    for record in records:
+        replay(converted, record)
+    step = Step(converted, settings, topics, now_ms)
+    step.start_with((group_tombstone(group_id), *records))
+    _move_timers(step, group, settings, members)
+    step.release(_released(group.soft.rebalance))
+    return step
+
+
+def _check_upgrade(group: ClassicGroup, settings: Settings) -> None:
+    trouble = None
+    if settings.group_consumer_migration_policy not in _UPGRADE_POLICIES:
+        trouble = "online upgrade is disabled"
+    elif group.roster.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        trouble = "the group does not use the consumer embedded protocol"
+    elif len(group.roster.members) > settings.group_consumer_max_size:
+        trouble = "the group size exceeds the consumer group maximum size"
+    if trouble is not None:
+        raise _refusal(group.group_id, trouble)
+
+
+def _refusal(group_id: str, trouble: str) -> GroupIdNotFound:
+    return GroupIdNotFound(f"Cannot upgrade classic group {group_id} to consumer group because {trouble}.")
+
+
+def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -> ConsumerMember:
+    generation = group.roster.generation
+    try:
+        subscription = decode_subscription(member.protocols[0][1])
+        blob = member.assignment or _stored_assignment(group, member.member_id)
+        assignment = decode_assignment(blob) if blob else ConsumerProtocolAssignment()
+    except (MalformedMessage, IndexError) as error:
+        raise _refusal(group.group_id, "the embedded consumer protocol is malformed") from error
+    if assignment.user_data:
+        raise _refusal(
+            group.group_id,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade",
+        )
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
+        member_epoch=generation,
+        previous_member_epoch=generation,
+        assigned={
+            topics.topics[topic.topic].topic_id: dict.fromkeys(topic.partitions, generation)
+            for topic in assignment.assigned_partitions
+            if topic.topic in topics.topics and topic.partitions
+        },
+    )
+
+
+def _have_all(members: Sequence[ConsumerMember], names: Iterable[str], topics: TopicsImage) -> bool:
+    """Whether the members have every partition of the topics."""
+    assigned = {(topic_id, one) for member in members for topic_id, some in member.assigned.items() for one in some}
+    shapes = [topics.topics[name] for name in names if name in topics.topics]
+    return all((shape.topic_id, one) in assigned for shape in shapes for one in range(shape.partition_count))
+
+
+def _stored_assignment(group: ClassicGroup, member_id: str) -> bytes:
+    """What a member has of the generation in the log: cooperative members keep it while the next one fails."""
+    member = group.stored.members.get(member_id)
+    return b"" if member is None else member.assignment
+
+
+def _as_target(assigned: Mapping[bytes, Mapping[int, int]]) -> TargetAssignment:
+    return {topic_id: frozenset(some) for topic_id, some in assigned.items()}
+
+
+def _move_timers(step: Step, group: ClassicGroup, settings: Settings, members: Sequence[ConsumerMember]) -> None:
+    group_id = group.group_id
+    step.arm(Disarm(JoinPhase(group_id)), Disarm(SyncPhase(group_id)))
+    for member_id in (*group.roster.members, *group.soft.pending):
+        step.arm(Disarm(MemberSession(group_id, member_id)))
+    for member in members:
+        step.arm(session_timer(group_id, member, settings))
+        if group.soft.rebalance is not None:
+            # Whoever is told to rejoin and doesn't was lost during the rebalance.
+            step.arm(Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms))
+
+
+def _released(rebalance: Rebalance | None) -> list[Released]:
+    """Everybody who waits for the rebalance is told to begin again, in the consumer group."""
+    if rebalance is None:
+        return []
+    released = []
+    for member_id, calls in rebalance.waiting.items():
+        answer: Message = SyncGroupResponse(error_code=RebalanceInProgress.code)
+        if isinstance(rebalance, Joining):
+            answer = JoinGroupResponse(error_code=RebalanceInProgress.code, protocol_name=None, member_id=member_id)
+        released += [Released(call_id, answer) for call_id in calls]
+    return released
+
+
+# --- down
+
+
+def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection[str]) -> bool:
+    """Whether the group becomes classic when those leave: only classic members are left then."""
+    remaining = [member for member_id, member in group.members.items() if member_id not in leaving]
+    return (
+        0 < len(remaining) <= settings.group_max_size
+        and all(member.classic is not None for member in remaining)
+        and settings.group_consumer_migration_policy in _DOWNGRADE_POLICIES
+    )
+
+
+def downgrade(
+    step: Step, settings: Settings, leaving: Collection[str], response: Message | None, *, must_rebalance: bool = True
+) -> Result:
+    """Turns a group whose remaining members are all classic into a classic group, Stable with the target assignment
+    unless it `must_rebalance` at once. Replaces whatever the step wrote.
+    """
+    group, logged = step.group, step.logged
+    roster = Roster(protocol_type=CONSUMER_PROTOCOL_TYPE, generation=logged.group_epoch, state_since_ms=step.now_ms)
+    for member_id, member in group.members.items():
+        if member_id not in leaving:
+            target = group.targets.get(member_id, {})
+            roster = roster.with_member(_downgraded_member(member, target, step.topics))
+    roster = replace(roster, protocol_name=roster.select_protocol())
+    roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
+    classic = classic_step.Step(ClassicGroup(group.group_id, roster), settings, step.now_ms)
+    classic.records.extend((*consumer_records.group_tombstones(logged), group_record(group.group_id, roster)))
+    for member_id in logged.members:
+        for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
+            classic.disarm(timer(group.group_id, member_id))
+    for remaining in roster.members.values():
+        classic.renew_session(remaining)
+    if must_rebalance:
+        classic_step.enter_join_phase(classic)
+        classic_step.settle_join_phase(classic)
+    return classic.result(response)
+
+
+def _downgraded_member(member: ConsumerMember, target: TargetAssignment, topics: TopicsImage) -> Member:
+    assert member.classic is not None
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocols=member.classic.protocols,
+        assignment=encode_target(target, topics, member.classic),
+    )
+
+
+def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage, classic: ClassicMetadata) -> bytes:
+    """An assignment as members of the classic protocol read it, in the version of their subscription."""
+    version = int.from_bytes(classic.protocols[0][1][:2], "big", signed=True)
+    assigned = [
+        TopicPartition(topics.name_by_id[topic_id], sorted(partitions[topic_id]))
+        for topic_id in sorted(partitions)
+        if topic_id in topics.name_by_id
+    ]
+    version = min(max(version, 0), ConsumerProtocolAssignment.MAX_VERSION)
+    return encode_assignment(ConsumerProtocolAssignment(assigned), version)
+
+
+def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], response: Message | None) -> Result:
+    """Removes members; a group of classic members only may become a classic group."""
+    if must_downgrade(step.group, settings, leaving):
+        return downgrade(step, settings, leaving, response)
+    step.remove_members(leaving)
+    return step.result(response)
+
+
+def read_subscription(classic: ClassicMetadata) -> ConsumerProtocolSubscription:
+    """What a classic member subscribes to, by its first protocol. Raises `MalformedMessage`."""
+    return decode_subscription(classic.protocols[0][1])

@@ -1,0 +1,73 @@
+"""ConsumerGroupDescribe (69): epochs, members and assignments of consumer groups (KIP-1099)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.kernel.hash_order import in_hash_order
+from groupkeeper.coordinator.kernel.result import Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.refusals import consumer_describe_failure
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
+from groupkeeper.protocol.messages import consumer_group_describe_response as described
+from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+
+_CLASSIC_MEMBER = 0
+_CONSUMER_MEMBER = 1
+
+
+def describe_consumer_groups(state: StateView, settings: Settings, request: ConsumerGroupDescribeRequest) -> Result:
+    """Groups of the consumer protocol; others are not among them."""
+    groups = [_describe(state, settings, group_id) for group_id in request.group_ids]
+    return Result(described.ConsumerGroupDescribeResponse(groups=groups))
+
+
+def _describe(state: StateView, settings: Settings, group_id: str) -> described.DescribedGroup:
+    if not group_id:
+        return consumer_describe_failure("", InvalidGroupId())
+    group = state.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        trouble = "not found" if group is None else "is not a consumer group"
+        return consumer_describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."))
+    return described.DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor(settings.group_consumer_assignors[0]),
+        members=[_describe_member(group, group.members[one], state.topics) for one in in_hash_order(group.members)],
+    )
+
+
+def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> described.Member:
+    has = {
+        topic_id: member.assigned.get(topic_id, {}).keys() | member.pending_revocation.get(topic_id, {}).keys()
+        for topic_id in member.assigned.keys() | member.pending_revocation.keys()
+    }
+    return described.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(has, topics),
+        target_assignment=_assignment(group.targets.get(member.member_id, {}), topics),
+        member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+    )
+
+
+def _assignment(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage) -> described.Assignment:
+    """By name, which deleted topics no longer have."""
+    return described.Assignment(
+        [
+            described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(partitions[topic_id]))
+            for topic_id in sorted(partitions)
+            if topic_id in topics.name_by_id
+        ]
+    )

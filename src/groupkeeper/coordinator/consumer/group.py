@@ -1,0 +1,195 @@
+"""A consumer group of the new protocol (KIP-848): all of it is in the log.
+
+Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
+own records will do works on a `fork`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.classic.group import Protocols
+from groupkeeper.coordinator.kernel.group_state import GroupState
+
+STABLE: Final = 0
+UNREVOKED_PARTITIONS: Final = 1
+UNRELEASED_PARTITIONS: Final = 2
+
+LEFT_EPOCH: Final = -1
+LEFT_STATICALLY_EPOCH: Final = -2
+
+OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
+"""By topic id: partition → the epoch in which the member got it. No topic has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMetadata:
+    """What a member that speaks the classic protocol said when it joined."""
+
+    session_timeout_ms: int
+    protocols: Protocols
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """A member. `subscribed_topic_names` is sorted; an empty regex is none; `classic` is None for a member that speaks
+    the consumer protocol. `state` is one of STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that a
+    later version wrote.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] = ()
+    subscribed_topic_regex: str = ""
+    server_assignor: str | None = None
+    classic: ClassicMetadata | None = None
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: int = STABLE
+    assigned: OwnedPartitions = field(default_factory=dict)
+    pending_revocation: OwnedPartitions = field(default_factory=dict)
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Whether it has its target assignment of that epoch."""
+        return self.state == STABLE and self.member_epoch == assignment_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """The topics a regular expression matched at `time_ms`, in the topics of `version`."""
+
+    topics: frozenset[str]
+    version: int
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSoft:
+    """What is known beyond the log, and forgotten by a restart."""
+
+    checked_version: int = -2
+    """Version of the topics with which the subscribed ones were last compared."""
+    is_resolving: bool = False
+    """Whether regular expressions are being resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerChange:
+    """Replaces the soft part of a consumer group; applied by `Coordinator.apply` only."""
+
+    group_id: str
+    soft: ConsumerSoft
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """A consumer group. Epochs start at 1.
+
+    Attributes:
+        targets: what each member shall have at `assignment_epoch`; a member without has nothing.
+        owner_by_partition: by topic id, the member that has a partition, or had it and must still give it back.
+        subscriber_counts: how many members name a topic.
+        regex_counts: how many members subscribe to a regular expression.
+        shares_owners: whether `owner_by_partition` is another group's, and must be copied before it is changed.
+        has_partition_metadata: whether the log has a record of type 4 of this group, as older versions wrote.
+    """
+
+    group_id: str
+    group_epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    assignment_time_ms: int = 0
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    member_id_by_instance: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, TargetAssignment] = field(default_factory=dict)
+    owner_by_partition: dict[bytes, dict[int, str]] = field(default_factory=dict)
+    subscriber_counts: dict[str, int] = field(default_factory=dict)
+    regex_counts: dict[str, int] = field(default_factory=dict)
+    resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
+    has_partition_metadata: bool = False
+    soft: ConsumerSoft = ConsumerSoft()
+    shares_owners: bool = False
+
+    @property
+    def state(self) -> GroupState:
+        """The state clients are told."""
+        if not self.members:
+            return GroupState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """The member of that instance id, or None."""
+        member_id = None if instance_id is None else self.member_id_by_instance.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names a member subscribes to, by name and by a regular expression that is resolved."""
+        names = frozenset(member.subscribed_topic_names)
+        resolved = self.resolved.get(member.subscribed_topic_regex)
+        return names if resolved is None else names | resolved.topics
+
+    def subscribed_topics(self) -> set[str]:
+        """All names that somebody subscribes to."""
+        topics = set(self.subscriber_counts)
+        for regex in self.regex_counts:
+            if regex in self.resolved:
+                topics |= self.resolved[regex].topics
+        return topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether offsets of the topic are in use."""
+        return topic in self.subscriber_counts or any(
+            regex in self.resolved and topic in self.resolved[regex].topics for regex in self.regex_counts
+        )
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribe to the same topics."""
+        if not self.regex_counts:
+            return all(count == len(self.members) for count in self.subscriber_counts.values())
+        return not self.subscriber_counts and list(self.regex_counts.values()) == [len(self.members)]
+
+    def preferred_assignor(self, default: str) -> str:
+        """The assignor that most members ask for, of several the first by name, else `default`."""
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            if member.server_assignor is not None:
+                votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
+        return min(votes, key=lambda name: (-votes[name], name)) if votes else default
+
+    def fork(self) -> ConsumerGroup:
+        """A copy that records can be replayed into without changing this one."""
+        return ConsumerGroup(
+            self.group_id,
+            self.group_epoch,
+            self.metadata_hash,
+            self.assignment_epoch,
+            self.assignment_time_ms,
+            dict(self.members),
+            dict(self.member_id_by_instance),
+            dict(self.targets),
+            self.owner_by_partition,
+            dict(self.subscriber_counts),
+            dict(self.regex_counts),
+            dict(self.resolved),
+            self.has_partition_metadata,
+            self.soft,
+            shares_owners=True,
+        )
+
+    def unshare_owners(self) -> None:
+        """Makes `owner_by_partition` this group's own."""
+        if self.shares_owners:
+            self.owner_by_partition = {topic_id: dict(owners) for topic_id, owners in self.owner_by_partition.items()}
+            self.shares_owners = False

@@ -1,0 +1,281 @@
+"""ConsumerGroupHeartbeat (68): joining, staying in, and leaving a consumer group (KIP-848)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupkeeper.coordinator.assignors import ASSIGNORS
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.classic.record import group_tombstone
+from groupkeeper.coordinator.consumer import records as consumer_records
+from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade, upgrade
+from groupkeeper.coordinator.consumer.group import (
+    LEFT_EPOCH,
+    LEFT_STATICALLY_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    OwnedPartitions,
+)
+from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
+from groupkeeper.coordinator.consumer.regex import follow_subscription
+from groupkeeper.coordinator.consumer.step import Step
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Disarm, Revocation
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.protocol.errors import (
+    FencedInstanceId,
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    InvalidRequest,
+    UnknownMemberId,
+    UnreleasedInstanceId,
+    UnsupportedAssignor,
+)
+from groupkeeper.protocol.messages import consumer_group_heartbeat_response as response_message
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+_FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
+
+
+def heartbeat(
+    state: StateView, settings: Settings, call: Call, request: ConsumerGroupHeartbeatRequest, now_ms: int
+) -> Result:
+    """Answers a heartbeat. Raises what refuses it: the request, the member, its epoch or its regular expression."""
+    _check_request(call, request, settings)
+    if request.member_epoch < 0:
+        return _leave(state, settings, request, now_ms)
+    step = _open_group(state, settings, request, now_ms)
+    _check_size(step.group, settings, request.member_id)
+    member_id = request.member_id or call.fresh_id
+    known = _find_member(step, request, member_id)
+    return _go_on(step, settings, call, request, known)
+
+
+# --- checks
+
+
+def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings: Settings) -> None:
+    """Raises `InvalidRequest` or `UnsupportedAssignor` for a request that is wrong by itself."""
+    epoch = request.member_epoch
+    if not request.member_id and (call.version >= _FIRST_VERSION_WITH_OWN_MEMBER_ID or epoch != 0):
+        raise InvalidRequest("MemberId can't be empty.")
+    texts = {"GroupId": request.group_id, "InstanceId": request.instance_id, "RackId": request.rack_id}
+    for name, value in texts.items():
+        if value is not None and not value.strip():
+            raise InvalidRequest(f"{name} can't be empty.")
+    if epoch == 0:
+        _check_join(request)
+    elif epoch == LEFT_STATICALLY_EPOCH and request.instance_id is None:
+        raise InvalidRequest("InstanceId can't be null.")
+    elif epoch < LEFT_STATICALLY_EPOCH:
+        raise InvalidRequest("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in settings.group_consumer_assignors:
+        # In the order of the table, as Apache's is not that of the setting.
+        supported = ", ".join(name for name in ASSIGNORS if name in settings.group_consumer_assignors)
+        raise UnsupportedAssignor(
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
+        )
+
+
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise InvalidRequest("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise InvalidRequest("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise InvalidRequest("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+
+
+def _check_size(group: ConsumerGroup, settings: Settings, member_id: str) -> None:
+    limit = settings.group_consumer_max_size
+    if len(group.members) >= limit and (not member_id or member_id not in group.members):
+        raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
+
+
+def _check_epoch(member: ConsumerMember, received: int, reported: ReportedPartitions | None) -> None:
+    """The epoch before is right, too, for a member that did not get the latest answer."""
+    if received == 0 or received == member.member_epoch:
+        return
+    is_greater = received > member.member_epoch
+    lost_the_answer = received == member.previous_member_epoch and _is_within(reported, member.assigned)
+    if is_greater or not lost_the_answer:
+        raise FencedMemberEpoch(
+            f"The consumer group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) "
+            f"than the one known by the group coordinator ({member.member_epoch}). The member must abandon all its "
+            "partitions and rejoin."
+        )
+
+
+def _is_within(reported: ReportedPartitions | None, assigned: OwnedPartitions) -> bool:
+    if reported is None:
+        return False
+    return all(topic_id in assigned and assigned[topic_id].keys() >= set(some) for topic_id, some in reported.items())
+
+
+def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | None:
+    if request.topic_partitions is None:
+        return None
+    reported: dict[bytes, set[int]] = {}
+    for topic in request.topic_partitions:
+        reported.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return reported
+
+
+# --- group and member
+
+
+def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Step:
+    """The group, a new one for a first member; an empty classic group makes room."""
+    group_id = request.group_id
+    group = state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return Step(group, settings, state.topics, now_ms)
+    if request.member_epoch != 0 or isinstance(group, ShareGroup | StreamsGroup):
+        if group is None:
+            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+    step = Step(ConsumerGroup(group_id), settings, state.topics, now_ms)
+    if isinstance(group, ClassicGroup):
+        if group.state is not GroupState.EMPTY:
+            return upgrade(group, settings, state.topics, now_ms)
+        step.start_with((group_tombstone(group_id),))
+    return step
+
+
+def consumer_group(state: StateView, group_id: str) -> ConsumerGroup:
+    """The consumer group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
+    group = state.groups.get(group_id)
+    if group is None:
+        raise GroupIdNotFound(f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+    return group
+
+
+def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: str) -> ConsumerMember | None:
+    """The member, or None for a new one. Somebody who takes an instance id over does it here."""
+    is_joining = request.member_epoch == 0
+    if request.instance_id is None:
+        member = step.group.members.get(member_id)
+        if member is None and not is_joining:
+            raise UnknownMemberId(f"Member {member_id} is not a member of group {request.group_id}.")
+        if member is not None:
+            _check_epoch(member, request.member_epoch, _reported(request))
+        return member
+    holder = step.group.static_member(request.instance_id)
+    if not is_joining:
+        holder = _check_instance(holder, member_id, request.instance_id)
+        _check_epoch(holder, request.member_epoch, _reported(request))
+        return holder
+    if holder is None:
+        return step.group.members.get(member_id)
+    if holder.classic is None and holder.member_epoch != LEFT_STATICALLY_EPOCH:
+        raise UnreleasedInstanceId(
+            f"Static member {member_id} with instance id {request.instance_id} cannot join the group because the "
+            f"instance id is owned by {holder.member_id} member."
+        )
+    return step.replace_member(holder, member_id)
+
+
+def _check_instance(holder: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
+    if holder is None:
+        raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+    if holder.member_id != member_id:
+        raise FencedInstanceId(
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
+        )
+    return holder
+
+
+# --- staying in
+
+
+def _go_on(
+    step: Step, settings: Settings, call: Call, request: ConsumerGroupHeartbeatRequest, known: ConsumerMember | None
+) -> Result:
+    member = known or ConsumerMember(request.member_id or call.fresh_id)
+    updated = _updated_member(member, call, request)
+    change = follow_subscription(step, settings, call, known, updated)
+    reconciled = step.bring_on(
+        updated.member_id,
+        must_bump=change.must_bump,
+        has_changed_subscription=change.has_changed,
+        reported=_reported(request),
+    )
+    step.arm_session(reconciled)
+    is_full = (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and request.topic_partitions is not None
+    )
+    tells_assignment = request.member_epoch == 0 or is_full or _partitions(member) != _partitions(reconciled)
+    return step.result(
+        ConsumerGroupHeartbeatResponse(
+            member_id=reconciled.member_id,
+            member_epoch=reconciled.member_epoch,
+            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            assignment=_assignment(reconciled) if tells_assignment else None,
+        )
+    )
+
+
+def _updated_member(member: ConsumerMember, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    names = request.subscribed_topic_names
+    timeout_ms = request.rebalance_timeout_ms
+    regex = request.subscribed_topic_regex
+    return replace(
+        member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
+        subscribed_topic_names=member.subscribed_topic_names if names is None else tuple(sorted(set(names))),
+        subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
+        client_id=call.client_id,
+        client_host=call.client_host,
+        classic=None,
+    )
+
+
+def _partitions(member: ConsumerMember) -> dict[bytes, frozenset[int]]:
+    return {topic_id: frozenset(some) for topic_id, some in member.assigned.items()}
+
+
+def _assignment(member: ConsumerMember) -> response_message.Assignment:
+    return response_message.Assignment(
+        [
+            response_message.TopicPartitions(topic_id, sorted(member.assigned[topic_id]))
+            for topic_id in sorted(member.assigned)
+        ]
+    )
+
+
+# --- leaving
+
+
+def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Result:
+    group = consumer_group(state, request.group_id)
+    if request.instance_id is None:
+        member = group.members.get(request.member_id)
+        if member is None:
+            raise UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+    else:
+        holder = group.static_member(request.instance_id)
+        member = _check_instance(holder, request.member_id, request.instance_id)
+    step = Step(group, settings, state.topics, now_ms)
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    if request.member_epoch == LEFT_EPOCH:
+        return remove_or_downgrade(step, settings, (member.member_id,), response)
+    # It may come back under another member id; until then it keeps its place. Commits with any epoch of its
+    # next process are right, so the epochs of what it has start over.
+    assigned = {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()}
+    left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
+    step.write(consumer_records.assignment_record(group.group_id, left))
+    step.arm(Disarm(Revocation(group.group_id, member.member_id)))
+    return step.result(response)

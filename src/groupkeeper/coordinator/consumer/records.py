@@ -1,0 +1,138 @@
+"""What a consumer group writes to the log, in Apache Kafka's format: types 3, 5, 6, 7, 8, 16, and tombstones of 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, OwnedPartitions, ResolvedRegex
+from groupkeeper.coordinator.kernel.result import Record
+from groupkeeper.protocol.messages import consumer_group_current_member_assignment_value as current_value
+from groupkeeper.protocol.messages import consumer_group_target_assignment_member_value as target_value
+from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from groupkeeper.protocol.messages.consumer_group_member_metadata_value import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+)
+from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from groupkeeper.protocol.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from groupkeeper.protocol.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from groupkeeper.protocol.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from groupkeeper.protocol.messages.consumer_group_target_assignment_member_key import (
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+
+
+def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Entry:
+    """The group's epoch, and the fingerprint of its topics that belongs to it."""
+    return Entry(ConsumerGroupMetadataKey(group_id), ConsumerGroupMetadataValue(group_epoch, metadata_hash))
+
+
+def member_record(group_id: str, member: ConsumerMember) -> Entry:
+    """What a member is and wants."""
+    classic = None
+    if member.classic is not None:
+        protocols = [ClassicProtocol(name, metadata) for name, metadata in member.classic.protocols]
+        classic = ClassicMemberMetadata(member.classic.session_timeout_ms, protocols)
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+        classic_member_metadata=classic,
+    )
+    return Entry(ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
+
+
+def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
+    """What a member shall have."""
+    topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
+    return Entry(
+        ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
+        target_value.ConsumerGroupTargetAssignmentMemberValue(topics),
+    )
+
+
+def target_epoch_record(group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
+    """The epoch of all targets; it follows them."""
+    return Entry(
+        ConsumerGroupTargetAssignmentMetadataKey(group_id),
+        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch, time_ms),
+    )
+
+
+def assignment_record(group_id: str, member: ConsumerMember) -> Entry:
+    """What a member has, and how far it is."""
+    value = current_value.ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        state=member.state,
+        assigned_partitions=_write_partitions(member.assigned),
+        partitions_pending_revocation=_write_partitions(member.pending_revocation),
+    )
+    return Entry(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+
+
+def _write_partitions(owned: OwnedPartitions) -> list[current_value.TopicPartitions]:
+    written = []
+    for topic_id in sorted(owned):
+        partitions = sorted(owned[topic_id])
+        epochs = [owned[topic_id][partition] for partition in partitions]
+        written.append(current_value.TopicPartitions(topic_id, partitions, epochs))
+    return written
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Entry:
+    """The topics of a regular expression."""
+    value = ConsumerGroupRegularExpressionValue(sorted(resolved.topics), resolved.version, resolved.time_ms)
+    return Entry(ConsumerGroupRegularExpressionKey(group_id, regex), value)
+
+
+def regex_tombstone(group_id: str, regex: str) -> Tombstone:
+    """Nobody subscribes to a regular expression any more."""
+    return Tombstone(ConsumerGroupRegularExpressionKey(group_id, regex))
+
+
+def partition_metadata_tombstone(group_id: str) -> Tombstone:
+    """Removes what versions before 4.1 kept of the topics."""
+    return Tombstone(ConsumerGroupPartitionMetadataKey(group_id))
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
+    """Removes a member: what it has, its target, itself, in this order."""
+    return [
+        Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)),
+        Tombstone(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)),
+        Tombstone(ConsumerGroupMemberMetadataKey(group_id, member_id)),
+    ]
+
+
+def group_tombstones(group: ConsumerGroup) -> list[Record]:
+    """Removes a group with everything, in Kafka's order; type 4 is among it whether there is one or not."""
+    group_id = group.group_id
+    keys: list[Iterable[Record]] = [
+        (Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
+        (Tombstone(ConsumerGroupTargetAssignmentMemberKey(group_id, one)) for one in group.targets),
+        (Tombstone(ConsumerGroupTargetAssignmentMetadataKey(group_id)),),
+        (Tombstone(ConsumerGroupMemberMetadataKey(group_id, one)) for one in group.members),
+        (regex_tombstone(group_id, one) for one in group.resolved),
+        (partition_metadata_tombstone(group_id),),
+        (Tombstone(ConsumerGroupMetadataKey(group_id)),),
+    ]
+    return [record for records in keys for record in records]

@@ -1,0 +1,123 @@
+"""Subscriptions by regular expression: the core knows which are in use and what they matched; the shell matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from groupkeeper.coordinator.consumer import records as consumer_records
+from groupkeeper.coordinator.consumer.group import (
+    ConsumerChange,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerSoft,
+    ResolvedRegex,
+)
+from groupkeeper.coordinator.consumer.step import Step
+from groupkeeper.coordinator.kernel.result import Call, RegexLookup, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.errors import InvalidRegularExpression
+
+_LEAST_INTERVAL_MS: Final = 10_000
+
+
+class SubscriptionChange(NamedTuple):
+    """What a member's subscription means for the group: whether it is another one than before, and whether that changes
+    what the member subscribes to right now.
+    """
+
+    has_changed: bool
+    must_bump: bool
+
+
+def follow_subscription(
+    step: Step, settings: Settings, call: Call, known: ConsumerMember | None, updated: ConsumerMember
+) -> SubscriptionChange:
+    """Takes over a member as it is now; `known` None is a new one. Asks for topics of regular expressions when due.
+
+    Raises `InvalidRegularExpression`.
+    """
+    before = known or ConsumerMember(updated.member_id)
+    if known is None or updated != before:
+        step.write(consumer_records.member_record(step.group.group_id, updated))
+    has_new_names = updated.subscribed_topic_names != before.subscribed_topic_names
+    has_new_regex = updated.subscribed_topic_regex != before.subscribed_topic_regex
+    must_bump = has_new_regex and _change_regex(
+        step, call, before.subscribed_topic_regex, updated.subscribed_topic_regex
+    )
+    _look_up_if_due(step, settings, call)
+    return SubscriptionChange(has_new_names or has_new_regex, has_new_names or must_bump)
+
+
+def _change_regex(step: Step, call: Call, before: str, after: str) -> bool:
+    """Whether the change counts at once. `step` has the new member."""
+    counts = step.group.regex_counts
+    if after and counts.get(after) == 1 and call.regex_trouble is not None:
+        raise InvalidRegularExpression(
+            f"SubscribedTopicRegex `{after}` is not a valid regular expression: {call.regex_trouble}."
+        )
+    if before and before not in counts:
+        step.write(consumer_records.regex_tombstone(step.group.group_id, before))
+    return not after or after in step.group.resolved
+
+
+def _look_up_if_due(step: Step, settings: Settings, call: Call) -> None:
+    group = step.group
+    if not group.regex_counts or group.soft.is_resolving:
+        return
+    # A change that makes way for another expression does not shorten the interval for its own heartbeat.
+    latest_ms = max((one.time_ms for one in step.logged.resolved.values()), default=None)
+    if latest_ms is not None and latest_ms <= step.now_ms <= latest_ms + _LEAST_INTERVAL_MS:
+        return
+    version = max((one.version for one in group.resolved.values()), default=-1)
+    is_due = (
+        latest_ms is None
+        or not group.regex_counts.keys() <= group.resolved.keys()
+        or version < step.topics.version_with_new_topics
+        or step.now_ms > latest_ms + settings.group_consumer_regex_refresh_interval_ms
+    )
+    if is_due:
+        step.look_up(RegexLookup(group.group_id, frozenset(group.regex_counts), call.call_id))
+
+
+def regexes_resolved(
+    group: ConsumerGroup,
+    settings: Settings,
+    image: TopicsImage,
+    topics_by_regex: Mapping[str, frozenset[str]] | None,
+    now_ms: int,
+) -> Result:
+    """Takes over what regular expressions match; None when it couldn't be found out. Other topics than before raise the
+    group epoch.
+    """
+    step = Step(group, settings, image, now_ms)
+    has_other_topics = False
+    for regex, topics in sorted((topics_by_regex or {}).items()):
+        if regex not in group.regex_counts:
+            continue
+        resolved = ResolvedRegex(topics, image.version, now_ms)
+        before = group.resolved.get(regex)
+        if before is None:
+            # A member that matches nothing now may still be meant to have what it subscribed to before.
+            has_other_topics |= bool(topics) or _has_targets(group, regex)
+        else:
+            has_other_topics |= topics != before.topics
+        step.write(consumer_records.regex_record(group.group_id, regex, resolved))
+    if has_other_topics:
+        step.refresh(must_bump=True)
+    return step.end_lookup()
+
+
+def _has_targets(group: ConsumerGroup, regex: str) -> bool:
+    return any(
+        group.targets.get(member.member_id)
+        for member in group.members.values()
+        if member.subscribed_topic_regex == regex
+    )
+
+
+def lookup_failed(group: ConsumerGroup) -> Result:
+    """The outcome of a lookup could not be stored: another heartbeat may ask again."""
+    soft = ConsumerSoft(group.soft.checked_version)
+    return Result(soft=(ConsumerChange(group.group_id, soft),))

@@ -1,0 +1,122 @@
+"""What the coordinator takes and gives: `Call` in, `Result` out.
+
+A handler computes and changes nothing. Whoever drives the coordinator (broker, simulator, test) does the same six
+steps with every result, in this order, without running another operation of the same coordinator in between:
+
+1. append `records` to the log, all or none (but see `is_atomic`), as part of `transaction` if there is one. If that
+   fails, hand the cause and the error to `Coordinator.append_failed` and go on with the result it gives (which has no
+   records) at step 3;
+2. `Coordinator.replay` each record, in order, with the transaction's producer id;
+3. `Coordinator.apply` each value of `soft`, in order;
+4. `timers`: arm and disarm, in order;
+5. count `marks`;
+6. send `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has
+   succeeded.
+
+What `lookups` ask for is found out or done afterwards, in the shell's own time, and is another operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from groupkeeper.coordinator.classic.group import ClassicChange
+from groupkeeper.coordinator.consumer.group import ConsumerChange
+from groupkeeper.coordinator.kernel.settings import SettingsChange
+from groupkeeper.coordinator.kernel.timers import Arm, Disarm
+from groupkeeper.coordinator.kernel.topics_image import TopicsChange
+from groupkeeper.coordinator.share.group import ShareChange
+from groupkeeper.coordinator.streams.group import StreamsChange
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.primitives import Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.coordinator.share.work import ShareWork
+
+Record: TypeAlias = Entry | Tombstone
+"""One record of `__consumer_offsets`."""
+
+SoftChange: TypeAlias = ClassicChange | ConsumerChange | ShareChange | StreamsChange | TopicsChange | SettingsChange
+"""A change of what is not in the log and does not survive a restart; one type per group type that has such state."""
+
+
+class ProducerEpoch(NamedTuple):
+    """A producer at one time of its life."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Meter(Enum):
+    """The sensors of Kafka's coordinator; values are the shipped attribute prefixes."""
+
+    OFFSET_COMMIT = "offset-commit"
+    OFFSET_EXPIRATION = "offset-expiration"
+    OFFSET_DELETION = "offset-deletion"
+    GROUP_COMPLETED_REBALANCE = "group-completed-rebalance"
+    CONSUMER_GROUP_REBALANCE = "consumer-group-rebalance"
+    SHARE_GROUP_REBALANCE = "share-group-rebalance"
+    STREAMS_GROUP_REBALANCE = "streams-group-rebalance"
+
+
+class Call(NamedTuple):
+    """A request with what the coordinator may not find out by itself."""
+
+    call_id: int
+    """Unique among the calls of one coordinator; names the caller when the answer is parked."""
+    request: Message
+    version: int
+    client_id: str = ""
+    client_host: str = ""
+    fresh_id: str = ""
+    """Random and unique text from which a new member id may be made; only requests to join use it."""
+    regex_trouble: str | None = None
+    """Why the request's regular expression is not valid, in the words of who knows its syntax; None when it is."""
+
+
+class Parked(Enum):
+    """The type of PARKED: the answer comes later, among a later result's `released`, under the call's `call_id`."""
+
+    PARKED = "parked"
+
+
+PARKED = Parked.PARKED
+
+
+class Released(NamedTuple):
+    """The answer of a call that was parked. The caller may be gone by now; then it is dropped."""
+
+    call_id: int
+    response: Message
+
+
+@dataclass(frozen=True, slots=True)
+class RegexLookup:
+    """Find the topics that regular expressions match, and hand them to `Coordinator.regexes_resolved`.
+
+    Only topics count that the caller of `call_id` may describe.
+    """
+
+    group_id: str
+    regexes: frozenset[str]
+    call_id: int
+
+
+class Result(NamedTuple):
+    """The outcome of one operation; see the module's text for what to do with it."""
+
+    response: Message | Parked | None = None
+    """None when nobody asked: a timer ran out, loading ended, a topic was deleted."""
+    records: tuple[Record, ...] = ()
+    is_atomic: bool = True
+    """False when the records stand for themselves and may be appended in several batches."""
+    transaction: ProducerEpoch | None = None
+    """Whose transaction the records belong to; None outside transactions."""
+    soft: tuple[SoftChange, ...] = ()
+    released: tuple[Released, ...] = ()
+    timers: tuple[Arm | Disarm, ...] = ()
+    marks: tuple[tuple[Meter, int], ...] = ()
+    lookups: tuple[RegexLookup | ShareWork, ...] = ()

@@ -1,0 +1,264 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from groupkeeper.coordinator.classic.checks import check_generation, check_member
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.consumer.group import ConsumerGroup
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import Call, Meter, Record, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, MemberSession
+from groupkeeper.coordinator.offsets.member_epochs import check_consumer_commit, check_consumer_fetch
+from groupkeeper.coordinator.offsets.store import CommittedOffset
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.protocol.errors import (
+    NONE,
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    InvalidGroupId,
+    NonEmptyGroup,
+    OffsetMetadataTooLarge,
+    RebalanceInProgress,
+    UnknownMemberId,
+    UnstableOffsetCommit,
+)
+from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
+from groupkeeper.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
+from groupkeeper.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from groupkeeper.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopics
+from groupkeeper.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+
+
+# --- commit
+
+
+def commit(state: StateView, settings: Settings, call: Call, request: OffsetCommitRequest, now_ms: int) -> Result:
+    """Stores offsets; topics come resolved, with their name and, where known, their id."""
+    timers = _check_commit(state, call, request)
+    records: list[Record] = []
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for partition in topic.partitions:
+            error_code = NONE
+            if is_too_large(partition.committed_metadata or "", settings.offset_metadata_max_bytes):
+                error_code = OffsetMetadataTooLarge.code
+            else:
+                records.append(_offset_record(request, topic.name, topic.topic_id, partition, now_ms))
+            partitions.append(OffsetCommitResponsePartition(partition.partition_index, error_code))
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+    return Result(
+        OffsetCommitResponse(topics=topics),
+        records=tuple(records),
+        timers=timers,
+        marks=((Meter.OFFSET_COMMIT, len(records)),) if records else (),
+    )
+
+
+def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
+    """Refuses what the group may not commit; returns the renewal of the member's session."""
+    generation = request.generation_id_or_member_epoch
+    group = state.groups.get(request.group_id)
+    if isinstance(group, (ConsumerGroup, StreamsGroup)):
+        check_consumer_commit(group, state.topics, call.version, request)
+        return ()
+    if isinstance(group, ShareGroup):
+        raise GroupIdNotFound
+    if group is None:
+        if generation < 0:
+            return ()
+        raise GroupIdNotFound if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND else IllegalGeneration
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ()
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        raise UnknownMemberId
+    roster = group.roster
+    check_member(roster, request.member_id, request.group_instance_id)
+    check_generation(roster, generation)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise RebalanceInProgress
+    timeout_ms = roster.members[request.member_id].session_timeout_ms
+    return (Arm(MemberSession(request.group_id, request.member_id), timeout_ms),)
+
+
+def is_too_large(metadata: str, limit: int) -> bool:
+    """Whether a metadata text is longer than `limit` UTF-16 units."""
+    if len(metadata) * 2 <= limit:
+        return False
+    utf16_units = len(metadata) + sum(character > "\uffff" for character in metadata)
+    return utf16_units > limit
+
+
+def _offset_record(
+    request: OffsetCommitRequest, topic: str, topic_id: bytes, partition: OffsetCommitRequestPartition, now_ms: int
+) -> Entry:
+    retention_ms = request.retention_time_ms
+    return Entry(
+        OffsetCommitKey(request.group_id, topic, partition.partition_index),
+        OffsetCommitValue(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or "",
+            commit_timestamp=now_ms,
+            expire_timestamp=-1 if retention_ms == -1 else now_ms + retention_ms,
+            topic_id=topic_id,
+        ),
+    )
+
+
+# --- fetch
+
+
+def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
+    """Answers an OffsetFetch in its version-8 form, with any number of groups of this coordinator.
+
+    Topics are asked for by name; with a topic id too, offsets of another topic of that name are not shown.
+    """
+    groups = []
+    for group in request.groups:
+        error = check_consumer_fetch(state.groups.get(group.group_id), group)
+        if error is not None:
+            groups.append(OffsetFetchResponseGroup(group.group_id, error_code=error.code))
+            continue
+        if group.topics is None:
+            topics = _fetch_all(state, group.group_id, request.require_stable)
+        else:
+            topics = [_fetch_topic(state, group.group_id, topic, request.require_stable) for topic in group.topics]
+        groups.append(OffsetFetchResponseGroup(group.group_id, topics))
+    return Result(OffsetFetchResponse(groups=groups))
+
+
+def _fetch_all(state: StateView, group_id: str, require_stable: bool) -> list[OffsetFetchResponseTopics]:
+    topics = []
+    for topic, offsets in sorted(state.offsets.of_group(group_id).items()):
+        partitions = [
+            _unstable(partition)
+            if require_stable and state.offsets.is_pending(group_id, topic, partition)
+            else _committed(partition, offset)
+            for partition, offset in sorted(offsets.items())
+        ]
+        topics.append(OffsetFetchResponseTopics(topic, ZERO_UUID, partitions))
+    return topics
+
+
+def _fetch_topic(
+    state: StateView, group_id: str, topic: OffsetFetchRequestTopics, require_stable: bool
+) -> OffsetFetchResponseTopics:
+    offsets = state.offsets.of_group(group_id).get(topic.name, {})
+    partitions = []
+    for partition in topic.partition_indexes:
+        offset = offsets.get(partition)
+        if require_stable and state.offsets.is_pending(group_id, topic.name, partition):
+            partitions.append(_unstable(partition))
+        elif offset is None or _is_of_another_topic(offset, topic.topic_id):
+            partitions.append(OffsetFetchResponsePartitions(partition, -1, -1, "", NONE))
+        else:
+            partitions.append(_committed(partition, offset))
+    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
+
+
+def _is_of_another_topic(offset: CommittedOffset, topic_id: bytes) -> bool:
+    return ZERO_UUID not in (topic_id, offset.topic_id) and topic_id != offset.topic_id
+
+
+def _committed(partition: int, offset: CommittedOffset) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition, offset.committed_offset, offset.leader_epoch, offset.metadata, NONE)
+
+
+def _unstable(partition: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition, -1, -1, "", UnstableOffsetCommit.code)
+
+
+# --- delete
+
+
+def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
+    """Removes committed offsets of topics that the group does not use (KIP-496)."""
+    if not request.group_id:
+        raise InvalidGroupId
+    group = state.groups.get(request.group_id)
+    if group is None or isinstance(group, ShareGroup):
+        raise GroupIdNotFound
+    if isinstance(group, ClassicGroup):
+        _check_delete(group)
+    records: list[Record] = []
+    topics = [_delete_topic(state, group, topic, records) for topic in request.topics]
+    deleted = sum(
+        state.offsets.find(record.key.group, record.key.topic, record.key.partition) is not None
+        for record in records
+        if isinstance(record.key, OffsetCommitKey)
+    )
+    return Result(
+        OffsetDeleteResponse(topics=topics),
+        records=tuple(records),
+        marks=((Meter.OFFSET_DELETION, deleted),) if deleted else (),
+    )
+
+
+def _check_delete(group: ClassicGroup) -> None:
+    if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():
+        raise NonEmptyGroup
+
+
+def _delete_topic(
+    state: StateView,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup,
+    topic: OffsetDeleteRequestTopic,
+    records: list[Record],
+) -> OffsetDeleteResponseTopic:
+    is_in_use = group.is_subscribed_to(topic.name)
+    partitions = []
+    for partition in topic.partitions:
+        index = partition.partition_index
+        if not is_in_use:
+            records.extend(offset_tombstones(state, group.group_id, topic.name, (index,)))
+        error_code = GroupSubscribedToTopic.code if is_in_use else NONE
+        partitions.append(OffsetDeleteResponsePartition(index, error_code))
+    return OffsetDeleteResponseTopic(topic.name, partitions)
+
+
+def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: Sequence[int]) -> list[Tombstone]:
+    """Tombstones for those of the partitions that have a committed or pending offset."""
+    committed = state.offsets.of_group(group_id).get(topic, {})
+    return [
+        Tombstone(OffsetCommitKey(group_id, topic, partition))
+        for partition in partitions
+        if partition in committed or state.offsets.is_pending(group_id, topic, partition)
+    ]
+
+
+def all_offset_tombstones(state: StateView, group_id: str) -> list[Record]:
+    """One tombstone for every partition of which the group holds a committed or pending offset."""
+    places = {
+        (topic, partition): None
+        for topic, partitions in state.offsets.of_group(group_id).items()
+        for partition in partitions
+    }
+    places.update(dict.fromkeys(state.offsets.pending_of_group(group_id)))
+    return [Tombstone(OffsetCommitKey(group_id, topic, partition)) for topic, partition in places]

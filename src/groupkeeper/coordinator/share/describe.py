@@ -1,0 +1,64 @@
+"""ShareGroupDescribe (77): epochs, members and assignments of share groups (KIP-932, KIP-1099)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from groupkeeper.coordinator.kernel.hash_order import in_hash_order
+from groupkeeper.coordinator.kernel.result import Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from groupkeeper.protocol.messages import share_group_describe_response as described
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+
+
+def describe_share_groups(
+    state: StateView, settings_of: Callable[[str], Settings], request: ShareGroupDescribeRequest
+) -> Result:
+    """Share groups; others are not among them."""
+    groups = [_describe(state, settings_of(group_id), group_id) for group_id in request.group_ids]
+    return Result(described.ShareGroupDescribeResponse(groups=groups))
+
+
+def _describe(state: StateView, settings: Settings, group_id: str) -> described.DescribedGroup:
+    if not group_id:
+        return share_describe_failure("", InvalidGroupId())
+    group = state.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        trouble = "not found" if group is None else "is not a share group"
+        return share_describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."))
+    return described.DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=settings.group_share_assignors[0],
+        members=[_describe_member(group.members[one], state.topics) for one in in_hash_order(group.members)],
+    )
+
+
+def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Member:
+    return described.Member(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        assignment=described.Assignment(
+            [
+                described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(member.assigned[topic_id]))
+                for topic_id in sorted(member.assigned)
+                if topic_id in topics.name_by_id
+            ]
+        ),
+    )
+
+
+def share_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
+    """One group's failure."""
+    message = error.message if error.message != error.text else None
+    return described.DescribedGroup(error_code=error.code, error_message=message, group_id=group_id)

@@ -1,0 +1,153 @@
+"""A share group (KIP-932): all of it but two moments in time is in the log.
+
+Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
+own records will do works on a `fork`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.kernel.group_state import GroupState
+
+LEFT_EPOCH: Final = -1
+SHARE_PROTOCOL_TYPE: Final = "share"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMember:
+    """A member. `subscribed_topic_names` is sorted. It has a single state: what it was told to have, it has."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: tuple[str, ...] = ()
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    assigned: TargetAssignment = field(default_factory=dict)
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of a topic, with the name it has."""
+
+    name: str
+    partitions: frozenset[int]
+
+
+PartitionsByTopic: TypeAlias = Mapping[bytes, TopicPartitions]
+"""By topic id; no topic has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharePartitions:
+    """How far the share-partitions of a group are in their life.
+
+    Attributes:
+        initializing: the share coordinator is asked to make them.
+        initialized: it did; these can be assigned.
+        deleting: names by id of topics whose share-partitions it is asked to forget.
+    """
+
+    initializing: PartitionsByTopic = field(default_factory=dict)
+    initialized: PartitionsByTopic = field(default_factory=dict)
+    deleting: Mapping[bytes, str] = field(default_factory=dict)
+
+    @property
+    def topic_ids(self) -> frozenset[bytes]:
+        """All topics that the group ever had to do with and that are not forgotten."""
+        return frozenset((*self.initializing, *self.initialized, *self.deleting))
+
+
+def add_partitions(known: PartitionsByTopic, added: PartitionsByTopic) -> dict[bytes, TopicPartitions]:
+    """Both together; names are those of `added`."""
+    combined = dict(known)
+    for topic_id, (name, partitions) in added.items():
+        before = combined[topic_id].partitions if topic_id in combined else frozenset()
+        combined[topic_id] = TopicPartitions(name, before | partitions)
+    return combined
+
+
+def remove_partitions(known: PartitionsByTopic, removed: Mapping[bytes, Iterable[int]]) -> dict[bytes, TopicPartitions]:
+    """What is left of `known`."""
+    left = {}
+    for topic_id, (name, partitions) in known.items():
+        rest = partitions.difference(removed.get(topic_id, ()))
+        if rest:
+            left[topic_id] = TopicPartitions(name, rest)
+    return left
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSoft:
+    """What is known beyond the log, and forgotten by a restart."""
+
+    checked_version: int = -2
+    """Version of the topics with which the subscribed ones were last compared."""
+    initializing_since: Mapping[bytes, int] = field(default_factory=dict)
+    """By topic id, when the share coordinator was last asked to initialize some of it, in milliseconds."""
+    settled: tuple[int, int, SharePartitions | None] | None = None
+    """Version of the topics, group epoch, and share-partitions with which a heartbeat found nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareChange:
+    """Replaces the soft part of a share group; applied by `Coordinator.apply` only."""
+
+    group_id: str
+    soft: ShareSoft
+
+
+@dataclass(slots=True)
+class ShareGroup:
+    """A share group. Epochs start at 1.
+
+    Attributes:
+        targets: what each member shall have at `assignment_epoch`; a member without has nothing.
+        subscriber_counts: how many members name a topic.
+        partitions: None before there were any, which the log says, too.
+    """
+
+    group_id: str
+    group_epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    assignment_time_ms: int = 0
+    members: dict[str, ShareMember] = field(default_factory=dict)
+    targets: dict[str, TargetAssignment] = field(default_factory=dict)
+    subscriber_counts: dict[str, int] = field(default_factory=dict)
+    partitions: SharePartitions | None = None
+    soft: ShareSoft = ShareSoft()
+
+    @property
+    def state(self) -> GroupState:
+        """The state clients are told."""
+        return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    @property
+    def has(self) -> SharePartitions:
+        """Its share-partitions, whether it had any or not."""
+        return self.partitions or SharePartitions()
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribe to the same topics."""
+        return all(count == len(self.members) for count in self.subscriber_counts.values())
+
+    def fork(self) -> ShareGroup:
+        """A copy that records can be replayed into without changing this one."""
+        return ShareGroup(
+            self.group_id,
+            self.group_epoch,
+            self.metadata_hash,
+            self.assignment_epoch,
+            self.assignment_time_ms,
+            dict(self.members),
+            dict(self.targets),
+            dict(self.subscriber_counts),
+            self.partitions,
+            self.soft,
+        )

@@ -1,0 +1,182 @@
+"""ShareGroupHeartbeat (76): joining, staying in, and leaving a share group (KIP-932)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, ShareSession
+from groupkeeper.coordinator.share import records as share_group_records
+from groupkeeper.coordinator.share.group import LEFT_EPOCH, ShareGroup, ShareMember
+from groupkeeper.coordinator.share.step import ShareStep, session_timer
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    InvalidRequest,
+    UnknownMemberId,
+)
+from groupkeeper.protocol.messages import share_group_heartbeat_response as response_message
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+
+_RETRY_MS = 500
+
+
+def heartbeat(
+    state: StateView, settings: Settings, call: Call, request: ShareGroupHeartbeatRequest, now_ms: int
+) -> Result:
+    """Answers a heartbeat. Raises what refuses it: the request, the member or its epoch."""
+    _check_request(request)
+    if request.member_epoch == LEFT_EPOCH:
+        return _leave(state, settings, request, now_ms)
+    group = _open_group(state, request)
+    _check_size(group, settings, request.member_id)
+    known = group.members.get(request.member_id)
+    if known is None and request.member_epoch != 0:
+        raise _unknown_member(request)
+    if known is not None:
+        _check_epoch(known, request.member_epoch)
+    return _go_on(ShareStep(group, settings, state.topics, now_ms), settings, call, request)
+
+
+def session_expired(state: StateView, settings: Settings, timer: ShareSession, now_ms: int) -> Result:
+    """A member was silent too long: it is removed."""
+    group = state.groups.get(timer.group_id)
+    if not isinstance(group, ShareGroup) or timer.member_id not in group.members:
+        return Result()
+    step = ShareStep(group, settings, state.topics, now_ms)
+    step.remove_member(timer.member_id)
+    return step.result(None)
+
+
+def retry_timer(timer: ShareSession) -> Arm:
+    """What the timer decided could not be stored: it runs out again soon."""
+    return Arm(timer, _RETRY_MS)
+
+
+def resume_group(group: ShareGroup, settings: Settings) -> Result:
+    """After loading every member has its full time again."""
+    return Result(timers=tuple(session_timer(group.group_id, member_id, settings) for member_id in group.members))
+
+
+def share_group(state: StateView, group_id: str) -> ShareGroup:
+    """The share group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
+    group = state.groups.get(group_id)
+    if group is None:
+        raise GroupIdNotFound(f"Group {group_id} not found.")
+    if not isinstance(group, ShareGroup):
+        raise GroupIdNotFound(f"Group {group_id} is not a share group.")
+    return group
+
+
+# --- checks
+
+
+def _check_request(request: ShareGroupHeartbeatRequest) -> None:
+    texts = {"MemberId": request.member_id, "GroupId": request.group_id, "RackId": request.rack_id}
+    for name, value in texts.items():
+        if value is not None and not value.strip():
+            raise InvalidRequest(f"{name} can't be empty.")
+    if request.member_epoch == 0 and not request.subscribed_topic_names:
+        raise InvalidRequest("SubscribedTopicNames must be set in first request.")
+    if request.member_epoch < LEFT_EPOCH:
+        raise InvalidRequest("MemberEpoch is invalid.")
+
+
+def _open_group(state: StateView, request: ShareGroupHeartbeatRequest) -> ShareGroup:
+    """The group, a new one for a first member."""
+    if request.group_id in state.groups:
+        return share_group(state, request.group_id)
+    if request.member_epoch != 0:
+        raise GroupIdNotFound(f"Share group {request.group_id} not found.")
+    return ShareGroup(request.group_id)
+
+
+def _check_size(group: ShareGroup, settings: Settings, member_id: str) -> None:
+    limit = settings.group_share_max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        raise GroupMaxSizeReached(f"The share group has reached its maximum capacity of {limit} members.")
+
+
+def _check_epoch(member: ShareMember, received: int) -> None:
+    """The epoch before is right, too, for a member that did not get the latest answer."""
+    known, previous = member.member_epoch, member.previous_member_epoch
+    if received == 0:
+        return
+    if received > known:
+        trouble = f"greater member epoch ({received}) than the one known by the group coordinator ({known})"
+    elif received < known and received != previous:
+        trouble = (
+            f"smaller member epoch ({received}) than the one known by the group coordinator ({known}), and it does not "
+            f"match the previous member epoch ({previous})"
+        )
+    else:
+        return
+    raise FencedMemberEpoch(
+        f"The share group member has a {trouble}. The member must abandon all its partitions and rejoin."
+    )
+
+
+def _unknown_member(request: ShareGroupHeartbeatRequest) -> UnknownMemberId:
+    return UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+
+
+# --- staying in
+
+
+def _go_on(step: ShareStep, settings: Settings, call: Call, request: ShareGroupHeartbeatRequest) -> Result:
+    known = step.group.members.get(request.member_id)
+    member = known or ShareMember(request.member_id)
+    names = request.subscribed_topic_names
+    updated = replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        subscribed_topic_names=member.subscribed_topic_names if names is None else tuple(sorted(set(names))),
+        client_id=call.client_id,
+        client_host=call.client_host,
+    )
+    if updated != known:
+        step.write(share_group_records.member_record(request.group_id, updated))
+    has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
+    is_settled = step.is_settled and updated == known
+    has_bumped = not is_settled and step.refresh(must_bump=has_new_names)
+    if not is_settled:
+        step.update_target()
+    reconciled = step.reconcile(request.member_id, has_bumped=has_bumped)
+    step.arm_session(request.member_id)
+    if not is_settled:
+        step.initialize_subscribed()
+        step.settle()
+    tells_assignment = request.member_epoch == 0 or names is not None or member.assigned != reconciled.assigned
+    return step.result(
+        ShareGroupHeartbeatResponse(
+            member_id=request.member_id,
+            member_epoch=reconciled.member_epoch,
+            heartbeat_interval_ms=settings.group_share_heartbeat_interval_ms,
+            assignment=_assignment(reconciled) if tells_assignment else None,
+        )
+    )
+
+
+def _assignment(member: ShareMember) -> response_message.Assignment:
+    return response_message.Assignment(
+        [
+            response_message.TopicPartitions(topic_id, sorted(member.assigned[topic_id]))
+            for topic_id in sorted(member.assigned)
+        ]
+    )
+
+
+# --- leaving
+
+
+def _leave(state: StateView, settings: Settings, request: ShareGroupHeartbeatRequest, now_ms: int) -> Result:
+    group = share_group(state, request.group_id)
+    if request.member_id not in group.members:
+        raise _unknown_member(request)
+    step = ShareStep(group, settings, state.topics, now_ms)
+    step.remove_member(request.member_id)
+    return step.result(ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

@@ -1,0 +1,324 @@
+"""Share-partitions of a group beyond its heartbeats: altering, deleting, and what the share coordinator made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import PARKED, Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.share import records
+from groupkeeper.coordinator.share.group import (
+    PartitionsByTopic,
+    ShareChange,
+    ShareGroup,
+    SharePartitions,
+    TopicPartitions,
+    add_partitions,
+    remove_partitions,
+)
+from groupkeeper.coordinator.share.heartbeat import share_group
+from groupkeeper.coordinator.share.step import ShareStep
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import (
+    InvalidGroupId,
+    InvalidRequest,
+    KafkaError,
+    NonEmptyGroup,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.alter_share_group_offsets_response import (
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.delete_share_group_offsets_response import (
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from groupkeeper.protocol.primitives import ZERO_UUID
+
+_NOTHING_TO_DELETE = "There is no offset information to delete."
+_GONE = "<UNKNOWN>"
+
+
+# --- altering
+
+
+def alter(
+    state: StateView, settings: Settings, call: Call, request: AlterShareGroupOffsetsRequest, now_ms: int
+) -> Result:
+    """Begins share-partitions of an empty group anew; makes the group if there is none.
+
+    Raises `InvalidGroupId`, `GroupIdNotFound` for a group of another type, `NonEmptyGroup`.
+    """
+    group = _empty_group(state, request.group_id, is_created=True)
+    added: dict[bytes, TopicPartitions] = {}
+    offsets: dict[bytes, dict[int, int]] = {}
+    for topic in request.topics:
+        shape = state.topics.topics.get(topic.topic_name)
+        if shape is None:
+            continue
+        wanted = {
+            one.partition_index: one.start_offset
+            for one in topic.partitions
+            if one.partition_index < shape.partition_count
+        }
+        if wanted:
+            added[shape.topic_id] = TopicPartitions(topic.topic_name, frozenset(wanted))
+            offsets[shape.topic_id] = wanted
+    if not added:
+        return Result(_altered(state.topics, request, {}))
+    step = ShareStep(group, settings, state.topics, now_ms)
+    work = step.initialize(added, offsets)
+    return step.result(PARKED)._replace(lookups=(replace(work, call=call),))
+
+
+def _altered(
+    topics: TopicsImage, request: AlterShareGroupOffsetsRequest, errors: ShareErrors
+) -> AlterShareGroupOffsetsResponse:
+    responses = []
+    for topic in request.topics:
+        shape = topics.topics.get(topic.topic_name)
+        partitions = []
+        for one in topic.partitions:
+            error: KafkaError | None = UnknownTopicOrPartition()
+            if shape is not None and one.partition_index < shape.partition_count:
+                error = errors.get(SharePartitionKey(request.group_id, shape.topic_id, one.partition_index))
+            partitions.append(
+                AlterShareGroupOffsetsResponsePartition(one.partition_index)
+                if error is None
+                else AlterShareGroupOffsetsResponsePartition(one.partition_index, error.code, error.message)
+            )
+        topic_id = ZERO_UUID if shape is None else shape.topic_id
+        responses.append(AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id, partitions))
+    return AlterShareGroupOffsetsResponse(responses=responses)
+
+
+def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareGroup:
+    if not group_id:
+        raise InvalidGroupId
+    is_new = is_created and group_id not in state.groups
+    group = ShareGroup(group_id) if is_new else share_group(state, group_id)
+    if group.state is not GroupState.EMPTY:
+        raise NonEmptyGroup
+    return group
+
+
+def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
+    """Share-partitions were initialized, but for those with an error: these may be asked for again.
+
+    They stay noted as initializing, though: an earlier attempt may have been stored without a word of it, and what a
+    group knows nothing of is left behind when the group is deleted.
+    """
+    group = state.groups.get(work.group_id)
+    written: tuple[Record, ...] = ()
+    soft: tuple[ShareChange, ...] = ()
+    if isinstance(group, ShareGroup) and group.partitions is not None:
+        has = group.partitions
+        asked = {topic_id: frozenset(offsets) for topic_id, offsets in work.start_offsets.items()}
+        done = {
+            topic_id: TopicPartitions(state.topics.name_by_id[topic_id], good)
+            for topic_id, partitions in asked.items()
+            if topic_id in state.topics.name_by_id
+            and (good := _without_errors(work.group_id, topic_id, _expected(has, work, topic_id, partitions), errors))
+        }
+        initialized = add_partitions(has.initialized, done)
+        changed = replace(
+            has,
+            initializing=remove_partitions(has.initializing, _settled(asked, initialized, work.group_id, errors)),
+            initialized=initialized,
+        )
+        written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
+        if errors:
+            since = {one: ms for one, ms in group.soft.initializing_since.items() if one not in asked}
+            soft = (ShareChange(group.group_id, replace(group.soft, initializing_since=since)),)
+    if work.call is None:
+        return Result(records=written, soft=soft)
+    request = work.call.request
+    assert isinstance(request, AlterShareGroupOffsetsRequest)
+    answer = _altered(state.topics, request, errors)
+    return Result(records=written, soft=soft, released=(Released(work.call.call_id, answer),))
+
+
+def _settled(
+    asked: Mapping[bytes, frozenset[int]], initialized: PartitionsByTopic, group_id: str, errors: ShareErrors
+) -> dict[bytes, frozenset[int]]:
+    """Those of the partitions that are initialized no longer: they are, or can't be."""
+    settled = {}
+    for topic_id, partitions in asked.items():
+        known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
+        settled[topic_id] = frozenset(
+            one
+            for one in partitions
+            if one in known or not _may_be_asked_again(errors.get(SharePartitionKey(group_id, topic_id, one)))
+        )
+    return settled
+
+
+def _may_be_asked_again(error: KafkaError | None) -> bool:
+    return error is not None and not isinstance(error, InvalidRequest | UnknownTopicOrPartition)
+
+
+def _expected(
+    has: SharePartitions, work: InitializeShares, topic_id: bytes, partitions: frozenset[int]
+) -> frozenset[int]:
+    """Those of the partitions that are still to become initialized: what was deleted meanwhile isn't."""
+    if work.call is not None and topic_id not in has.deleting:
+        # Of two alterations at a time the first may have failed, which ends the initialization of its partitions.
+        return partitions
+    return partitions & has.initializing[topic_id].partitions if topic_id in has.initializing else frozenset()
+
+
+def _without_errors(group_id: str, topic_id: bytes, partitions: Collection[int], errors: ShareErrors) -> frozenset[int]:
+    return frozenset(one for one in partitions if SharePartitionKey(group_id, topic_id, one) not in errors)
+
+
+# --- deleting
+
+
+def delete(state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest) -> Result:
+    """Forgets all share-partitions of topics in an empty group.
+
+    Raises `InvalidGroupId`, `GroupIdNotFound`, `NonEmptyGroup`.
+    """
+    group = _empty_group(state, request.group_id, is_created=False)
+    has = group.has
+    partitions: dict[bytes, frozenset[int]] = {}
+    for topic in request.topics:
+        shape = state.topics.topics.get(topic.topic_name)
+        if shape is None:
+            continue
+        if shape.topic_id in has.initialized or shape.topic_id in has.deleting:
+            partitions[shape.topic_id] = frozenset(range(shape.partition_count))
+    if not partitions:
+        return Result(_deleted(state.topics, request, partitions, {}))
+    changed = replace(
+        has,
+        # What is being initialized just now would be left without state.
+        initializing={topic_id: some for topic_id, some in has.initializing.items() if topic_id not in partitions},
+        initialized={topic_id: some for topic_id, some in has.initialized.items() if topic_id not in partitions},
+        deleting={**has.deleting, **{topic_id: _name(state.topics, topic_id) for topic_id in partitions}},
+    )
+    written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
+    return Result(PARKED, records=written, lookups=(DeleteShares({group.group_id: partitions}, call),))
+
+
+def _deleted(
+    topics: TopicsImage,
+    request: DeleteShareGroupOffsetsRequest,
+    partitions: Mapping[bytes, frozenset[int]],
+    errors: Mapping[bytes, KafkaError],
+) -> DeleteShareGroupOffsetsResponse:
+    refused, answered = [], []
+    for topic in request.topics:
+        shape = topics.topics.get(topic.topic_name)
+        if shape is None:
+            unknown = UnknownTopicOrPartition()
+            refused.append(
+                DeleteShareGroupOffsetsResponseTopic(
+                    topic.topic_name, error_code=unknown.code, error_message=unknown.message
+                )
+            )
+        elif shape.topic_id not in partitions:
+            code = UnknownTopicOrPartition.code
+            refused.append(
+                DeleteShareGroupOffsetsResponseTopic(
+                    topic.topic_name, error_code=code, error_message=_NOTHING_TO_DELETE
+                )
+            )
+        else:
+            error = errors.get(shape.topic_id)
+            code, message = (0, None) if error is None else (error.code, error.message)
+            answered.append(DeleteShareGroupOffsetsResponseTopic(topic.topic_name, shape.topic_id, code, message))
+    return DeleteShareGroupOffsetsResponse(responses=[*answered, *refused])
+
+
+def offsets_deleted(
+    state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest, work: DeleteShares, errors: ShareErrors
+) -> Result:
+    """Share-partitions were forgotten; topics with an error stay to be deleted."""
+    partitions = work.partitions[request.group_id]
+    failed = {key.topic_id: error for key, error in errors.items()}
+    group = state.groups.get(request.group_id)
+    written: tuple[Record, ...] = ()
+    if isinstance(group, ShareGroup) and group.partitions is not None:
+        done = partitions.keys() - failed.keys()
+        has = group.partitions
+        deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
+        changed = without_forgotten(replace(has, deleting=deleting), work, group.group_id, errors)
+        written = (records.partitions_record(group.group_id, changed),) if done else ()
+    answer = _deleted(state.topics, request, partitions, failed)
+    return Result(records=written, released=(Released(call.call_id, answer),))
+
+
+def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, errors: ShareErrors) -> SharePartitions:
+    """What a group has after share-partitions were forgotten. One that became initialized meanwhile was so before: of
+    two alterations at a time the second one took its topic out of deletion, and then the first one ended.
+    """
+    gone = {
+        topic_id: _without_errors(group_id, topic_id, partitions, errors)
+        for topic_id, partitions in work.partitions[group_id].items()
+    }
+    return replace(has, initialized=remove_partitions(has.initialized, gone))
+
+
+def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
+    """What to do before empty share groups go: their share-partitions are forgotten first. None when no group
+    of the request has any.
+    """
+    partitions: dict[str, Mapping[bytes, frozenset[int]]] = {}
+    written: list[Record] = []
+    for group_id in dict.fromkeys(request.groups_names):
+        group = state.groups.get(group_id)
+        if not isinstance(group, ShareGroup) or group.state is not GroupState.EMPTY or not group.has.topic_ids:
+            continue
+        partitions[group_id] = _all_partitions(group.has, state.topics)
+        deleting = {topic_id: _name(state.topics, topic_id) for topic_id in group.has.topic_ids}
+        changed = SharePartitions(deleting=deleting)
+        if changed != group.has:
+            written.append(records.partitions_record(group_id, changed))
+    if not partitions:
+        return None
+    return Result(PARKED, records=tuple(written), lookups=(DeleteShares(partitions, call),))
+
+
+def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, frozenset[int]]:
+    """Every partition that may be stored; of topics that are gone the share coordinator knows no more.
+
+    Deleting what isn't stored does nothing, but what is left behind could never be initialized again: its state epoch
+    is higher than that of a new group.
+    """
+    partitions = {}
+    for topic_id in sorted(has.topic_ids):
+        name = topics.name_by_id.get(topic_id)
+        if name is not None:
+            partitions[topic_id] = frozenset(range(topics.topics[name].partition_count))
+    return partitions
+
+
+def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> tuple[Record, ...]:
+    """Topics were deleted: groups forget their share-partitions."""
+    return tuple(
+        records.partitions_record(
+            group.group_id,
+            SharePartitions(
+                {topic_id: some for topic_id, some in group.has.initializing.items() if topic_id not in topic_ids},
+                {topic_id: some for topic_id, some in group.has.initialized.items() if topic_id not in topic_ids},
+                {topic_id: name for topic_id, name in group.has.deleting.items() if topic_id not in topic_ids},
+            ),
+        )
+        for group in state.groups.values()
+        if isinstance(group, ShareGroup) and not group.has.topic_ids.isdisjoint(topic_ids)
+    )
+
+
+def _name(topics: TopicsImage, topic_id: bytes) -> str:
+    return topics.name_by_id.get(topic_id, _GONE)

@@ -1,0 +1,118 @@
+"""What a share group writes to the log, in Apache Kafka's format: types 10 to 15."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.kernel.result import Record
+from groupkeeper.coordinator.share.group import PartitionsByTopic, ShareGroup, ShareMember, SharePartitions
+from groupkeeper.protocol.messages import share_group_current_member_assignment_value as current_value
+from groupkeeper.protocol.messages import share_group_state_partition_metadata_value as partitions_value
+from groupkeeper.protocol.messages import share_group_target_assignment_member_value as target_value
+from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
+from groupkeeper.protocol.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from groupkeeper.protocol.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
+from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from groupkeeper.protocol.messages.share_group_metadata_value import ShareGroupMetadataValue
+from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key import (
+    ShareGroupTargetAssignmentMetadataKey,
+)
+from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value import (
+    ShareGroupTargetAssignmentMetadataValue,
+)
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+
+_STABLE = 0
+
+
+def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Entry:
+    """The group's epoch, and the fingerprint of its topics that belongs to it."""
+    return Entry(ShareGroupMetadataKey(group_id), ShareGroupMetadataValue(group_epoch, metadata_hash))
+
+
+def member_record(group_id: str, member: ShareMember) -> Entry:
+    """What a member is and wants."""
+    value = ShareGroupMemberMetadataValue(
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+    )
+    return Entry(ShareGroupMemberMetadataKey(group_id, member.member_id), value)
+
+
+def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
+    """What a member shall have."""
+    topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
+    return Entry(
+        ShareGroupTargetAssignmentMemberKey(group_id, member_id),
+        target_value.ShareGroupTargetAssignmentMemberValue(topics),
+    )
+
+
+def target_epoch_record(group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
+    """The epoch of all targets; it follows them."""
+    return Entry(
+        ShareGroupTargetAssignmentMetadataKey(group_id),
+        ShareGroupTargetAssignmentMetadataValue(assignment_epoch, time_ms),
+    )
+
+
+def assignment_record(group_id: str, member: ShareMember) -> Entry:
+    """What a member has, and how far it is."""
+    value = current_value.ShareGroupCurrentMemberAssignmentValue(
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        state=_STABLE,
+        assigned_partitions=[
+            current_value.TopicPartitions(topic_id, sorted(member.assigned[topic_id]))
+            for topic_id in sorted(member.assigned)
+        ],
+    )
+    return Entry(ShareGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+
+
+def partitions_record(group_id: str, partitions: SharePartitions) -> Entry:
+    """How far its share-partitions are."""
+    value = partitions_value.ShareGroupStatePartitionMetadataValue(
+        initializing_topics=_write_partitions(partitions.initializing),
+        initialized_topics=_write_partitions(partitions.initialized),
+        deleting_topics=[
+            partitions_value.TopicInfo(topic_id, partitions.deleting[topic_id])
+            for topic_id in sorted(partitions.deleting)
+        ],
+    )
+    return Entry(ShareGroupStatePartitionMetadataKey(group_id), value)
+
+
+def _write_partitions(topics: PartitionsByTopic) -> list[partitions_value.TopicPartitionsInfo]:
+    return [
+        partitions_value.TopicPartitionsInfo(topic_id, topics[topic_id].name, sorted(topics[topic_id].partitions))
+        for topic_id in sorted(topics)
+    ]
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
+    """Removes a member: its assignment, its target, itself."""
+    return [
+        Tombstone(ShareGroupCurrentMemberAssignmentKey(group_id, member_id)),
+        Tombstone(ShareGroupTargetAssignmentMemberKey(group_id, member_id)),
+        Tombstone(ShareGroupMemberMetadataKey(group_id, member_id)),
+    ]
+
+
+def group_tombstones(group: ShareGroup) -> list[Record]:
+    """Removes a group with everything."""
+    group_id = group.group_id
+    keys: list[Iterable[Record]] = [
+        (Tombstone(ShareGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
+        (Tombstone(ShareGroupTargetAssignmentMemberKey(group_id, one)) for one in group.targets),
+        (Tombstone(ShareGroupTargetAssignmentMetadataKey(group_id)),),
+        (Tombstone(ShareGroupMemberMetadataKey(group_id, one)) for one in group.members),
+        (Tombstone(ShareGroupStatePartitionMetadataKey(group_id)),),
+        (Tombstone(ShareGroupMetadataKey(group_id)),),
+    ]
+    return [record for records in keys for record in records]

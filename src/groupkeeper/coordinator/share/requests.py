@@ -1,0 +1,90 @@
+"""Requests to the coordinator that concern share groups, and its refusals of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.share import offsets as share_group_offsets
+from groupkeeper.coordinator.share.describe import describe_share_groups, share_describe_failure
+from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.share.heartbeat import heartbeat
+from groupkeeper.coordinator.share.records import partitions_record
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors, ShareWork
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.views import remove_groups
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError
+from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
+from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
+from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.primitives import Message
+
+
+def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+    """Answers a request; raises `KafkaError` to refuse it."""
+    match call.request:
+        case ShareGroupHeartbeatRequest() as request:
+            return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
+        case ShareGroupDescribeRequest() as request:
+            return describe_share_groups(state, settings_of, request)
+        case AlterShareGroupOffsetsRequest() as request:
+            return share_group_offsets.alter(state, settings_of(request.group_id), call, request, now_ms)
+        case DeleteShareGroupOffsetsRequest() as request:
+            return share_group_offsets.delete(state, call, request)
+    raise AssertionError(f"no group request: {type(call.request).__name__}")
+
+
+def work_done(state: StateView, work: ShareWork, errors: ShareErrors) -> Result:
+    """What follows from work that the share coordinator did."""
+    if isinstance(work, InitializeShares):
+        return share_group_offsets.initialized(state, work, errors)
+    request = work.call.request
+    if isinstance(request, DeleteShareGroupOffsetsRequest):
+        return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)
+    assert isinstance(request, DeleteGroupsRequest)
+    return _groups_cleared(state, work, request, errors)
+
+
+def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
+    """Groups whose share-partitions are forgotten go now; one with an error stays, and may be deleted again.
+
+    So does one whose offsets were altered meanwhile: without it nobody would know of its share-partitions any more.
+    """
+    codes = {key.group_id: error.code for key, error in errors.items()}
+    written: list[Record] = []
+    for group_id in work.partitions:
+        group = state.groups.get(group_id)
+        if not isinstance(group, ShareGroup):
+            continue
+        left = share_group_offsets.without_forgotten(group.has, work, group_id, errors)
+        if left != group.has:
+            written.append(partitions_record(group_id, left))
+        if not group.members and (group.has.initializing or group.has.initialized):
+            codes.setdefault(group_id, CoordinatorLoadInProgress.code)
+    result = remove_groups(state, request, codes)
+    assert isinstance(result.response, Message)
+    released = (Released(work.call.call_id, result.response),)
+    return Result(records=(*written, *result.records), timers=result.timers, released=released)
+
+
+def refuse(request: Message, error: KafkaError) -> Message:
+    """The answer to a request that failed as a whole."""
+    message = error.message if error.message != error.text else None
+    match request:
+        case ShareGroupHeartbeatRequest():
+            return ShareGroupHeartbeatResponse(error_code=error.code, error_message=message)
+        case ShareGroupDescribeRequest():
+            groups = [share_describe_failure(group_id, error) for group_id in request.group_ids]
+            return ShareGroupDescribeResponse(groups=groups)
+        case AlterShareGroupOffsetsRequest():
+            return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+        case DeleteShareGroupOffsetsRequest():
+            return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+    raise AssertionError(f"no group request: {type(request).__name__}")

@@ -1,0 +1,237 @@
+"""One operation on a share group in the making: its records, and the group as it will be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from groupkeeper.coordinator.assignors import simple
+from groupkeeper.coordinator.assignors.spec import MemberSpec, TargetAssignment
+from groupkeeper.coordinator.kernel.result import Meter, Parked, Record, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, Disarm, ShareSession
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.share import records
+from groupkeeper.coordinator.share.group import (
+    ShareChange,
+    ShareGroup,
+    ShareMember,
+    SharePartitions,
+    ShareSoft,
+    TopicPartitions,
+    add_partitions,
+)
+from groupkeeper.coordinator.share.replay import replay
+from groupkeeper.coordinator.share.work import InitializeShares, ShareWork
+from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET
+from groupkeeper.protocol.primitives import Message
+
+
+class ShareStep:
+    """Starts from a group as the log has it; `write` moves a copy of it along with the records.
+
+    Attributes:
+        group: the group after what was written so far.
+        topics: the topics of the cluster.
+    """
+
+    def __init__(self, group: ShareGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
+        self.group = group
+        self.topics = topics
+        self._settings = settings
+        self._now_ms = now_ms
+        self._first = group
+        self._records: list[Record] = []
+        self._timers: list[Arm | Disarm] = []
+        self._soft: ShareSoft = group.soft
+        self._work: list[ShareWork] = []
+        self._marks: list[tuple[Meter, int]] = []
+
+    def write(self, *written: Record) -> None:
+        """Adds records, and lets the group be what they make of it."""
+        if self.group is self._first:
+            self.group = self.group.fork()
+        for record in written:
+            self._records.append(record)
+            replay(self.group, record)
+
+    def ask(self, work: ShareWork) -> None:
+        """Asks the share coordinator for something."""
+        self._work.append(work)
+
+    # --- what most heartbeats find: that nothing is to be done
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether an earlier heartbeat found nothing to do, and nothing has changed since."""
+        return self.group.soft.settled == self._situation()
+
+    def settle(self) -> None:
+        """If nothing was found to do, the next heartbeat need not look."""
+        group = self.group
+        if not self._records and not group.has.initializing and group.assignment_epoch >= group.group_epoch:
+            self._soft = replace(self._soft, settled=self._situation())
+
+    def _situation(self) -> tuple[int, int, SharePartitions | None]:
+        return self.topics.version, self.group.group_epoch, self.group.partitions
+
+    # --- epochs
+
+    def refresh(self, *, must_bump: bool) -> bool:
+        """Raises the group epoch if members, topics or what can be assigned changed; that is a rebalance.
+        Returns whether it did.
+        """
+        group = self.group
+        if group.assignment_epoch >= group.group_epoch:
+            must_bump |= self._is_behind_initialized()
+        if not must_bump and self._soft.checked_version == self.topics.version:
+            return False
+        self._soft = replace(self._soft, checked_version=self.topics.version)
+        if not must_bump and self.topics.metadata_hash(group.subscriber_counts) == group.metadata_hash:
+            return False
+        self._bump()
+        self._marks.append((Meter.SHARE_GROUP_REBALANCE, 1))
+        return True
+
+    def _bump(self) -> None:
+        group = self.group
+        metadata_hash = self.topics.metadata_hash(group.subscriber_counts)
+        self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
+
+    def _is_behind_initialized(self) -> bool:
+        """Whether partitions of subscribed topics can be assigned that nobody is to have, or the other way round."""
+        targeted: dict[bytes, set[int]] = {}
+        for target in self.group.targets.values():
+            for topic_id, partitions in target.items():
+                targeted.setdefault(topic_id, set()).update(partitions)
+        subscribed = self.topics.ids_of(self.group.subscriber_counts)
+        return any(
+            topic_id in subscribed and targeted.get(topic_id, set()) != set(partitions)
+            for topic_id, (_, partitions) in self.group.has.initialized.items()
+        )
+
+    # --- target
+
+    def update_target(self) -> None:
+        """Computes a new target assignment when one is due."""
+        group = self.group
+        if group.assignment_epoch >= group.group_epoch:
+            return
+        interval_ms = self._settings.group_share_assignment_interval_ms
+        if group.assignment_time_ms <= self._now_ms < group.assignment_time_ms + interval_ms:
+            return
+        targets = compute_targets(group, self.topics)
+        changed = [
+            records.target_record(group.group_id, member_id, target)
+            for member_id, target in targets.items()
+            if group.targets.get(member_id) != target
+        ]
+        self.write(*changed, records.target_epoch_record(group.group_id, group.group_epoch, self._now_ms))
+
+    # --- members
+
+    def reconcile(self, member_id: str, *, has_bumped: bool) -> ShareMember:
+        """Gives a member its target at once, but for topics that are gone or that it does not subscribe to.
+        `has_bumped` is whether topics or subscriptions changed: such topics are taken from it before it has its next
+        target.
+        """
+        group = self.group
+        member = group.members[member_id]
+        is_current = member.member_epoch == group.assignment_epoch
+        if is_current and not has_bumped:
+            return member
+        subscribed = self.topics.ids_of(member.subscribed_topic_names)
+        target = group.targets.get(member_id, {})
+        updated = replace(
+            member,
+            assigned={topic_id: some for topic_id, some in target.items() if topic_id in subscribed},
+            member_epoch=group.assignment_epoch,
+            previous_member_epoch=member.previous_member_epoch if is_current else member.member_epoch,
+        )
+        if updated != member:
+            self.write(records.assignment_record(group.group_id, updated))
+        return updated
+
+    def arm_session(self, member_id: str) -> None:
+        """The member was heard of."""
+        self._timers.append(session_timer(self.group.group_id, member_id, self._settings))
+
+    def remove_member(self, member_id: str) -> None:
+        """Removes a member; raises the group epoch."""
+        self.write(*records.member_tombstones(self.group.group_id, member_id))
+        self._timers.append(Disarm(ShareSession(self.group.group_id, member_id)))
+        self._bump()
+        self._soft = replace(self._soft, checked_version=self.topics.version)
+
+    # --- share-partitions
+
+    def initialize_subscribed(self) -> None:
+        """Asks for the share-partitions of subscribed topics that are not there yet."""
+        group = self.group
+        has = group.has
+        added: dict[bytes, TopicPartitions] = {}
+        for name in group.subscriber_counts:
+            topic = self.topics.topics.get(name)
+            if topic is None:
+                continue
+            known = set(has.initialized[topic.topic_id].partitions) if topic.topic_id in has.initialized else set()
+            if topic.topic_id in has.initializing and not self._is_overdue(topic.topic_id):
+                known |= has.initializing[topic.topic_id].partitions
+            new = frozenset(range(topic.partition_count)) - known
+            if new:
+                added[topic.topic_id] = TopicPartitions(name, new)
+        if added:
+            offsets = {
+                topic_id: dict.fromkeys(sorted(partitions), UNKNOWN_OFFSET)
+                for topic_id, (_, partitions) in added.items()
+            }
+            self.initialize(added, offsets)
+
+    def _is_overdue(self, topic_id: bytes) -> bool:
+        since_ms = self._soft.initializing_since.get(topic_id)
+        return since_ms is None or self._now_ms - since_ms >= self._settings.group_share_initialize_retry_interval_ms
+
+    def initialize(
+        self, added: Mapping[bytes, TopicPartitions], start_offsets: Mapping[bytes, Mapping[int, int]]
+    ) -> InitializeShares:
+        """Notes share-partitions as being initialized, and asks for it; topics that were being deleted come back."""
+        group = self.group
+        has = group.has
+        deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in added}
+        initializing = add_partitions(has.initializing, added)
+        self.write(records.partitions_record(group.group_id, SharePartitions(initializing, has.initialized, deleting)))
+        since = {**self._soft.initializing_since, **dict.fromkeys(added, self._now_ms)}
+        self._soft = replace(self._soft, initializing_since=since)
+        work = InitializeShares(group.group_id, group.group_epoch, start_offsets)
+        self.ask(work)
+        return work
+
+    def result(self, response: Message | Parked | None) -> Result:
+        """Everything that was decided."""
+        group_id = self.group.group_id
+        return Result(
+            response,
+            records=tuple(self._records),
+            timers=tuple(self._timers),
+            soft=() if self._soft == self._first.soft else (ShareChange(group_id, self._soft),),
+            marks=tuple(self._marks),
+            lookups=tuple(self._work),
+        )
+
+
+def session_timer(group_id: str, member_id: str, settings: Settings) -> Arm:
+    """The time within which a member must be heard of."""
+    return Arm(ShareSession(group_id, member_id), settings.group_share_session_timeout_ms)
+
+
+def compute_targets(group: ShareGroup, topics: TopicsImage) -> dict[str, TargetAssignment]:
+    """What every member is to have of what is initialized."""
+    members = {
+        member_id: MemberSpec(topics.ids_of(member.subscribed_topic_names), group.targets.get(member_id, {}))
+        for member_id, member in group.members.items()
+    }
+    subscribed = topics.ids_of(group.subscriber_counts)
+    assignable = {
+        topic_id: partitions for topic_id, (_, partitions) in group.has.initialized.items() if topic_id in subscribed
+    }
+    return simple.assign(members, assignable, is_homogeneous=group.is_homogeneous)

@@ -1,0 +1,59 @@
+"""What the coordinator of a share group asks the share coordinator to do, as values.
+
+Whoever drives the coordinator does it afterwards, in its own time but in that order, and hands the share-partitions
+that failed to `Coordinator.share_work_done`, which is another operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol.errors import KafkaError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.coordinator.kernel.result import Call
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeShares:
+    """Begin share-partitions at an offset; −1 leaves it to their first reader.
+
+    `call` is the AlterShareGroupOffsets that waits for it; None when a heartbeat saw new partitions.
+    """
+
+    group_id: str
+    state_epoch: int
+    start_offsets: Mapping[bytes, Mapping[int, int]]
+    """By topic id and partition."""
+    call: Call | None = None
+
+    def share_partitions(self) -> Iterator[SharePartitionKey]:
+        """The share-partitions."""
+        for topic_id, offsets in self.start_offsets.items():
+            for partition in offsets:
+                yield SharePartitionKey(self.group_id, topic_id, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteShares:
+    """Forget share-partitions. `call` is the DeleteShareGroupOffsets or DeleteGroups that waits for it."""
+
+    partitions: Mapping[str, Mapping[bytes, frozenset[int]]]
+    """By group id and topic id."""
+    call: Call
+
+    def share_partitions(self) -> Iterator[SharePartitionKey]:
+        """The share-partitions."""
+        for group_id, topics in self.partitions.items():
+            for topic_id, partitions in topics.items():
+                for partition in sorted(partitions):
+                    yield SharePartitionKey(group_id, topic_id, partition)
+
+
+ShareWork: TypeAlias = InitializeShares | DeleteShares
+ShareErrors: TypeAlias = Mapping[SharePartitionKey, KafkaError]
+"""The share-partitions for which the work failed, and why."""

@@ -1,0 +1,338 @@
+"""The leader's view of one partition for one share group: which records are whose, and what is done (KIP-932).
+
+    start offset                                                end offset
+    |  acknowledged, acquired, available, archived: in flight   |  never acquired yet
+
+A record is available, acquired by one member until a deadline, acknowledged, or archived. Everything before the start
+offset is done. Offsets between both ends that no batch has were acquired by an earlier leader, which ended before it
+could store anything about them: they are available, and never counted as delivered.
+
+A change that must survive the leader is a `Transition`: its records have their new state at once, but nobody else gets
+them before it is stored. The caller writes its batches, with the start offset and the count of deliveries that are
+complete as they are at that moment (changes may overtake each other), says so (`stored`), then calls `complete`, or
+`roll_back` when that failed. Time is a parameter, locks end when the caller says so (`expire`).
+[Kafka 4.3.1 SharePartition]
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from groupkeeper.coordinator.share_partition.batch import (
+    NO_MEMBER,
+    AcknowledgeType,
+    Batch,
+    Before,
+    RecordState,
+    Run,
+)
+from groupkeeper.coordinator.share_state.state import StateBatch
+from groupkeeper.protocol.errors import InvalidRecordState, InvalidRequest
+
+
+class Acknowledgement(NamedTuple):
+    """What a member says of the records of a range, last offset inclusive.
+
+    `types` has one entry for all records, or one for each.
+    """
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+
+class Transition(NamedTuple):
+    """A change of records, and what has to be stored of it.
+
+    Attributes:
+        runs: the records that wait for it.
+        batches: what changed.
+        is_owed: whether the start offset has to be stored in any case: locks ended before it, that isn't stored yet,
+            and somebody acknowledges such records, who is told that they are done.
+    """
+
+    runs: tuple[Run, ...]
+    batches: tuple[StateBatch, ...]
+    is_owed: bool = False
+
+    @property
+    def needs_storing(self) -> bool:
+        return self.is_owed or bool(self.batches)
+
+
+_STATE_AFTER = {
+    AcknowledgeType.GAP: RecordState.ARCHIVED,
+    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
+    AcknowledgeType.REJECT: RecordState.ARCHIVED,
+}
+_NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
+
+
+class SharePartition:
+    """The states of one share-partition's records.
+
+    Attributes:
+        start_offset: everything before it is done; it only grows.
+        end_offset: the first offset that was never acquired.
+        batches: what is in flight, in order.
+        may_have_available: whether there may be records to acquire before the end offset.
+    """
+
+    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
+        """`stored`: what an earlier leader left, sorted and disjoint."""
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self._stored_start = start_offset
+        self._owed_start = start_offset
+        self.batches: list[Batch] = []
+        for batch in stored:
+            first = max(batch.first_offset, start_offset)
+            if first <= batch.last_offset:
+                state = RecordState(batch.delivery_state)
+                self.batches.append(Batch([Run(first, batch.last_offset, state, batch.delivery_count)]))
+                self.end_offset = batch.last_offset + 1
+        self.may_have_available = bool(self.batches)
+        self.advance_start()
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def in_flight(self) -> int:
+        """Offsets from the start offset to the end offset, whatever their state."""
+        return self.end_offset - self.start_offset
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """Records from the start offset on that need no delivery any more."""
+        return sum(run.size for run in self.runs() if run.state.is_terminal)
+
+    def runs(self) -> Iterator[Run]:
+        """Everything in flight, in order."""
+        for batch in self.batches:
+            yield from batch.runs
+
+    def next_fetch_offset(self) -> int:
+        """The first offset that could be acquired."""
+        if self.may_have_available:
+            offset = self.start_offset
+            for run in self.runs():
+                if run.first > offset or run.can_be_acquired:
+                    return offset
+                offset = run.last + 1
+            self.may_have_available = False
+        return self.end_offset
+
+    def can_acquire(self, max_in_flight: int) -> bool:
+        """Whether a fetch makes sense: there are records given back, or more may be acquired."""
+        return self.next_fetch_offset() < self.end_offset or self.in_flight < max_in_flight
+
+    def next_deadline_ms(self) -> int | None:
+        """When the first lock ends; None when nothing is locked."""
+        deadlines = (run.deadline_ms for run in self.runs() if run.state is RecordState.ACQUIRED and run.before is None)
+        return min(deadlines, default=None)
+
+    def index_of(self, offset: int) -> int:
+        """Index of the first batch that ends at or behind an offset."""
+        return bisect_left(self.batches, offset, key=lambda batch: batch.last)
+
+    def overlapping(self, first: int, last: int) -> Iterator[Batch]:
+        """The batches that have a record in a range."""
+        for index in range(self.index_of(first), len(self.batches)):
+            if self.batches[index].first > last:
+                return
+            yield self.batches[index]
+
+    # ------------------------------------------------------------------ what members and time do
+
+    def acknowledge(
+        self,
+        member_id: str,
+        acknowledgements: Sequence[Acknowledgement],
+        *,
+        max_delivery_count: int,
+        renewed_until_ms: int | None = None,
+    ) -> Transition:
+        """All or nothing: what a member says of records that it acquired. What is before the start offset is ignored.
+
+        Renewing is not a change to be stored: the lock then lasts until `renewed_until_ms`; None forbids it.
+        Raises `InvalidRequest` for offsets that were never acquired, unordered or unknown types; `InvalidRecordState`
+        for records that somebody else or nobody has acquired.
+        """
+        changes = list(self._checked(member_id, acknowledgements, may_renew=renewed_until_ms is not None))
+        changed: list[Run] = []
+        for batch, first, last, kind in changes:
+            for run in batch.split(first, last):
+                if kind is AcknowledgeType.RENEW:
+                    assert renewed_until_ms is not None
+                    run.deadline_ms = renewed_until_ms
+                else:
+                    self._begin(run, _STATE_AFTER.get(kind), max_delivery_count)
+                    changed.append(run)
+        is_late = any(said.first_offset < self._owed_start for said in acknowledgements)
+        return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self._owed_start)
+
+    def _checked(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], *, may_renew: bool
+    ) -> Iterator[tuple[Batch, int, int, AcknowledgeType]]:
+        """The parts of batches that are acknowledged, each with its one type."""
+        behind = -1
+        for said in acknowledgements:
+            if not behind < said.first_offset <= said.last_offset:
+                raise InvalidRequest("Acknowledged offsets overlap or are out of order.")
+            behind = said.last_offset
+            pieces = _pieces(said)
+            if said.last_offset < self.start_offset:
+                continue
+            self._check_range(said)
+            for first, last, kind in pieces:
+                position = max(first, self.start_offset)
+                for batch in self.overlapping(position, last):
+                    if batch.first > position:
+                        raise InvalidRecordState(_NOT_FOUND)
+                    for run in batch.overlapping(position, last):
+                        _check_owner(run, member_id)
+                    if kind is AcknowledgeType.RENEW and not may_renew:
+                        raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
+                    yield batch, position, min(last, batch.last), kind
+                    position = batch.last + 1
+                if position <= last:  # in a hole: an earlier leader may have acquired it, this one has not
+                    raise InvalidRecordState(_NOT_FOUND)
+
+    def _check_range(self, said: Acknowledgement) -> None:
+        if not self.batches or max(said.first_offset, self.start_offset) < self.batches[0].first:
+            raise InvalidRecordState(_NOT_FOUND)
+        last = self.batches[-1].last
+        if said.first_offset > last:
+            raise InvalidRequest("Batch record not found. The first offset in request is past acquired records.")
+        if said.last_offset > last:
+            raise InvalidRequest("Batch record not found. The last offset in request is past acquired records.")
+
+    def release_member(self, member_id: str, *, max_delivery_count: int) -> Transition:
+        """Gives back everything that a member has acquired, as when its session ends. Deliveries stay counted."""
+        owned = [
+            run
+            for run in self.runs()
+            if run.member_id == member_id and run.state is RecordState.ACQUIRED and run.before is None
+        ]
+        for run in owned:
+            self._begin(run, None, max_delivery_count)
+        return self._transition(owned)
+
+    def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
+        """Ends the locks whose time has come. It is done even when it cannot be stored: the next leader does it too."""
+        expired = [
+            run
+            for run in self.runs()
+            if run.state is RecordState.ACQUIRED and run.before is None and run.deadline_ms <= now_ms
+        ]
+        for run in expired:
+            run.release(max_delivery_count)
+            self.may_have_available |= run.state is RecordState.AVAILABLE
+        transition = self._transition(expired)._replace(runs=())
+        self.advance_start()
+        if expired:
+            self._owed_start = self.start_offset
+        return transition
+
+    def _begin(self, run: Run, state: RecordState | None, max_delivery_count: int) -> None:
+        """Gives a run its new state, the one after a release if None, until that is stored or fails."""
+        run.before = Before(run.state, run.member_id)
+        if state is None:
+            run.release(max_delivery_count)
+        else:
+            run.state = state
+            run.member_id = NO_MEMBER
+
+    @staticmethod
+    def _transition(runs: Sequence[Run]) -> Transition:
+        return Transition(tuple(runs), merged(runs))
+
+    # ------------------------------------------------------------------ what storing and the log do
+
+    def stored(self, start_offset: int) -> None:
+        """A start offset is stored, and what was done before it with it."""
+        self._stored_start = max(self._stored_start, start_offset)
+
+    def complete(self, transition: Transition) -> None:
+        """The change is stored."""
+        for run in transition.runs:
+            run.before = None
+            self.may_have_available |= run.state is RecordState.AVAILABLE
+        self.advance_start()
+
+    def roll_back(self, transition: Transition, now_ms: int, *, max_delivery_count: int) -> None:
+        """The change could not be stored: records are as before it, or given back if their lock ended meanwhile."""
+        for run in transition.runs:
+            assert run.before is not None
+            run.state, run.member_id = run.before
+            run.before = None
+            if run.deadline_ms <= now_ms:
+                run.release(max_delivery_count)
+                self.may_have_available |= run.state is RecordState.AVAILABLE
+        self.advance_start()
+
+    def advance_start(self) -> None:
+        """Forgets the records at the start that are done, and that is known to be stored."""
+        done = 0
+        for batch in self.batches:
+            if batch.first > self.start_offset:
+                break
+            first_open = next((run for run in batch.runs if not run.is_done), None)
+            if first_open is not None:
+                self.start_offset = first_open.first
+                batch.drop_before(first_open.first)
+                break
+            self.start_offset = batch.last + 1
+            done += 1
+        del self.batches[:done]
+
+    def move_start(self, offset: int) -> None:
+        """The log begins at `offset` now: what was before it is done, whoever has it."""
+        if offset <= self.start_offset:
+            return
+        del self.batches[: self.index_of(offset)]
+        if self.batches and self.batches[0].first < offset:
+            self.batches[0].drop_before(offset)
+        self.start_offset = offset
+        self.end_offset = max(self.end_offset, offset)
+        self.may_have_available = bool(self.batches)
+        self.advance_start()
+
+
+def _pieces(said: Acknowledgement) -> list[tuple[int, int, AcknowledgeType]]:
+    """Neighbouring records with the same type. Raises `InvalidRequest` for unknown types or a wrong number of them."""
+    try:
+        kinds = [AcknowledgeType(kind) for kind in said.types]
+    except ValueError:
+        raise InvalidRequest(f"Invalid acknowledge type: {list(said.types)}") from None
+    if len(kinds) == 1:
+        return [(said.first_offset, said.last_offset, kinds[0])]
+    if len(kinds) != said.last_offset - said.first_offset + 1:
+        raise InvalidRequest("There must be one acknowledge type for all records, or one for each.")
+    pieces: list[tuple[int, int, AcknowledgeType]] = []
+    for offset, kind in enumerate(kinds, said.first_offset):
+        if pieces and pieces[-1][2] is kind:
+            pieces[-1] = (pieces[-1][0], offset, kind)
+        else:
+            pieces.append((offset, offset, kind))
+    return pieces
+
+
+def _check_owner(run: Run, member_id: str) -> None:
+    if run.state is not RecordState.ACQUIRED:
+        raise InvalidRecordState("The record cannot be acknowledged. The record is not in the acquired state.")
+    if run.member_id != member_id:
+        raise InvalidRecordState("Member is not the owner of batch record")
+
+
+def merged(runs: Iterable[Run]) -> tuple[StateBatch, ...]:
+    """Runs in order as batches to be stored: neighbours that are alike become one."""
+    batches: list[StateBatch] = []
+    for run in runs:
+        if batches and batches[-1][1:] == (run.first - 1, run.state, run.delivery_count):
+            batches[-1] = batches[-1]._replace(last_offset=run.last)
+        else:
+            batches.append(StateBatch(run.first, run.last, int(run.state), run.delivery_count))
+    return tuple(batches)

@@ -1,0 +1,100 @@
+"""StreamsGroupDescribe (89): epochs, topology, members and tasks of streams groups (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.coordinator.kernel.hash_order import in_hash_order
+from groupkeeper.coordinator.kernel.result import Result
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task, TopologyRecord
+from groupkeeper.coordinator.streams.records import task_ids
+from groupkeeper.coordinator.streams.topology import ConfiguredTopology
+from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from groupkeeper.protocol.messages import streams_group_describe_response as described
+from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
+
+
+def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
+    """Streams groups; others are not among them."""
+    return Result(
+        described.StreamsGroupDescribeResponse(groups=[_describe(state, group_id) for group_id in request.group_ids])
+    )
+
+
+def streams_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
+    """One group's failure."""
+    message = error.message if error.message != error.text else None
+    return described.DescribedGroup(error_code=error.code, error_message=message, group_id=group_id)
+
+
+def _describe(state: StateView, group_id: str) -> described.DescribedGroup:
+    if not group_id:
+        return streams_describe_failure("", InvalidGroupId())
+    group = state.groups.get(group_id)
+    if not isinstance(group, StreamsGroup):
+        trouble = "not found" if group is None else "is not a streams group"
+        return streams_describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."))
+    return described.DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        topology=None if group.topology is None else _topology(group.topology, group.soft.configured),
+        members=[_describe_member(group, group.members[one]) for one in in_hash_order(group.members)],
+    )
+
+
+def _topology(topology: TopologyRecord, configured: ConfiguredTopology | None) -> described.Topology:
+    """With the numbers of partitions that were decided, once all topics are there."""
+    counts = configured.partition_counts if configured is not None and configured.trouble is None else {}
+
+    def infos(topics: Iterable[TopicInfo]) -> list[described.TopicInfo]:
+        return [
+            described.TopicInfo(
+                topic.name,
+                counts.get(topic.name, topic.partitions),
+                topic.replication_factor,
+                [
+                    described.KeyValue(one.key, one.value)
+                    for one in sorted(topic.topic_configs, key=lambda one: one.key)
+                ],
+            )
+            for topic in sorted(topics, key=lambda topic: topic.name)
+        ]
+
+    return described.Topology(
+        topology.epoch,
+        [
+            described.Subtopology(
+                one.subtopology_id,
+                sorted(one.source_topics),
+                sorted(one.repartition_sink_topics),
+                infos(one.state_changelog_topics),
+                infos(one.repartition_source_topics),
+            )
+            for one in sorted(topology.value.subtopologies, key=lambda one: one.subtopology_id)
+        ],
+    )
+
+
+def _describe_member(group: StreamsGroup, member: StreamsMember) -> described.Member:
+    return described.Member(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if member.endpoint is None else described.Endpoint(*member.endpoint),
+        client_tags=[described.KeyValue(*tag) for tag in member.client_tags],
+        assignment=_assignment(member.assigned),
+        target_assignment=_assignment(group.targets.get(member.member_id, ())),
+    )
+
+
+def _assignment(tasks: Iterable[Task]) -> described.Assignment:
+    return described.Assignment(*(task_ids(tasks, role, described.TaskIds) for role in Role))

@@ -1,0 +1,41 @@
+"""Which partitions are read where in a streams group, for interactive queries (KIP-1071)."""
+
+from __future__ import annotations
+
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, TaskEpochs
+from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
+
+
+def endpoints_of(
+    group: StreamsGroup, asking: StreamsMember, topics: TopicsImage
+) -> list[response_message.EndpointToPartitions]:
+    """Of all members that have an endpoint; the one that asks comes last."""
+    others = [member for member in group.members.values() if member.member_id != asking.member_id]
+    return [
+        response_message.EndpointToPartitions(
+            response_message.Endpoint(*member.endpoint),
+            _partitions(group, member.assigned, Role.ACTIVE, topics),
+            _partitions(group, member.assigned, Role.STANDBY, topics),
+        )
+        for member in (*others, asking)
+        if member.endpoint is not None
+    ]
+
+
+def _partitions(
+    group: StreamsGroup, tasks: TaskEpochs, role: Role, topics: TopicsImage
+) -> list[response_message.TopicPartition]:
+    """What tasks of a role read: a task reads the partition of its number of every topic that has so many."""
+    assert group.topology is not None
+    indexes: dict[str, list[int]] = {}
+    for task in sorted(tasks):
+        if task.role is role:
+            indexes.setdefault(task.subtopology_id, []).append(task.partition)
+    found = []
+    for topic, subtopology_id in sorted(group.topology.subtopology_by_source.items()):
+        shape = topics.topics.get(topic)
+        if shape is not None and subtopology_id in indexes:
+            read = [index for index in indexes[subtopology_id] if index < shape.partition_count]
+            found.append(response_message.TopicPartition(topic, read))
+    return found

@@ -1,0 +1,206 @@
+"""A streams group (KIP-1071): members run tasks of a topology. What it is, is in the log, but for `StreamsSoft`.
+
+Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
+own records will do works on a `fork`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias
+
+from groupkeeper.coordinator.kernel.group_state import GroupState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.coordinator.streams.topology import ConfiguredTopology
+    from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
+
+LEFT_EPOCH: Final = -1
+STREAMS_PROTOCOL_TYPE: Final = "streams"
+STREAMS_API_KEYS: Final = frozenset((88, 89))
+"""StreamsGroupHeartbeat and StreamsGroupDescribe."""
+NOT_VALIDATED: Final = -1
+"""The validated topology epoch of a group whose topics are not all there, or don't fit together."""
+
+STABLE: Final = 1
+UNREVOKED_TASKS: Final = 2
+UNRELEASED_TASKS: Final = 3
+
+
+class Role(IntEnum):
+    """What a member does with a task: run it, or keep its state near at hand. Nobody warms up in Kafka 4.3.1."""
+
+    ACTIVE = 0
+    STANDBY = 1
+    WARMUP = 2
+
+
+class Task(NamedTuple):
+    """A partition of a subtopology, in a role."""
+
+    role: Role
+    subtopology_id: str
+    partition: int
+
+
+Tasks: TypeAlias = frozenset[Task]
+TaskEpochs: TypeAlias = Mapping[Task, int]
+"""Tasks with the assignment epoch in which the member got them; it means nothing for other than active ones."""
+
+
+class Endpoint(NamedTuple):
+    """Where a member answers interactive queries."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsMember:
+    """A member. `client_tags` is sorted by key. `state` is STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS, or a number
+    that a later version wrote.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = -1
+    process_id: str = ""
+    endpoint: Endpoint | None = None
+    client_tags: tuple[tuple[str, str], ...] = ()
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: int = STABLE
+    assigned: TaskEpochs = field(default_factory=dict)
+    pending_revocation: TaskEpochs = field(default_factory=dict)
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Whether it has its target assignment of that epoch."""
+        return self.state == STABLE and self.member_epoch == assignment_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSoft:
+    """What is known beyond the log, and forgotten by a restart.
+
+    Attributes:
+        checked_version: version of the topics with which those of the topology were last compared.
+        metadata_hash: fingerprint of the topology's topics in that version.
+        configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
+        is_delayed: whether the first assignment waits for more members.
+        shutdown_member_id: who asked for the end of the whole application; None when nobody did.
+        endpoint_epoch: grows with what is known of endpoints.
+    """
+
+    checked_version: int = -2
+    metadata_hash: int = 0
+    configured: ConfiguredTopology | None = None
+    is_delayed: bool = False
+    shutdown_member_id: str | None = None
+    endpoint_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsChange:
+    """Replaces the soft part of a streams group; applied by `Coordinator.apply` only."""
+
+    group_id: str
+    soft: StreamsSoft
+
+
+@dataclass(frozen=True)
+class TopologyRecord:
+    """The topology that the group was given; members with another one are refused."""
+
+    value: StreamsGroupTopologyValue
+
+    @property
+    def epoch(self) -> int:
+        """Its epoch, which its clients number."""
+        return self.value.epoch
+
+    @cached_property
+    def subtopology_by_source(self) -> Mapping[str, str]:
+        """The subtopology that reads a topic, be it the user's or one between subtopologies."""
+        return {
+            name: one.subtopology_id
+            for one in self.value.subtopologies
+            for name in (*one.source_topics, *(topic.name for topic in one.repartition_source_topics))
+        }
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """All topics that it reads, and those in which it keeps state."""
+        changelogs = (topic.name for one in self.value.subtopologies for topic in one.state_changelog_topics)
+        return frozenset((*self.subtopology_by_source, *changelogs))
+
+
+@dataclass(slots=True)
+class StreamsGroup:
+    """A streams group. Epochs start at 1.
+
+    Attributes:
+        topology: None only while its log is being read.
+        validated_topology_epoch: of the topology whose topics were all there when the group epoch was raised.
+        assignment_configs: the settings for which the group epoch was raised, as texts by name.
+        targets: what each member shall have at `assignment_epoch`; a member without has nothing.
+    """
+
+    group_id: str
+    group_epoch: int = 1
+    metadata_hash: int = 0
+    validated_topology_epoch: int = NOT_VALIDATED
+    assignment_configs: Mapping[str, str] = field(default_factory=dict)
+    assignment_epoch: int = 1
+    assignment_time_ms: int = 0
+    topology: TopologyRecord | None = None
+    members: dict[str, StreamsMember] = field(default_factory=dict)
+    targets: dict[str, Tasks] = field(default_factory=dict)
+    soft: StreamsSoft = StreamsSoft()
+
+    @property
+    def state(self) -> GroupState:
+        """The state clients are told."""
+        if not self.members:
+            return GroupState.EMPTY
+        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
+            return GroupState.NOT_READY
+        if self.group_epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether offsets of the topic are in use."""
+        return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_by_source
+
+    def since(self, member: StreamsMember, topic: str, partition: int) -> int | None:
+        """The epoch in which a member got the task that reads a partition; None when it hasn't got it."""
+        if self.topology is None or topic not in self.topology.subtopology_by_source:
+            return None
+        task = Task(Role.ACTIVE, self.topology.subtopology_by_source[topic], partition)
+        return member.assigned.get(task, member.pending_revocation.get(task))
+
+    def fork(self) -> StreamsGroup:
+        """A copy that records can be replayed into without changing this one."""
+        return StreamsGroup(
+            self.group_id,
+            self.group_epoch,
+            self.metadata_hash,
+            self.validated_topology_epoch,
+            self.assignment_configs,
+            self.assignment_epoch,
+            self.assignment_time_ms,
+            self.topology,
+            dict(self.members),
+            dict(self.targets),
+            self.soft,
+        )

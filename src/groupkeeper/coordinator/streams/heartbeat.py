@@ -1,0 +1,281 @@
+"""StreamsGroupHeartbeat (88): joining, staying in, and leaving a streams group (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.classic.record import group_tombstone
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, StreamsDelay, StreamsRevocation, StreamsTimer
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams import records
+from groupkeeper.coordinator.streams.checks import check_request, read_topology
+from groupkeeper.coordinator.streams.endpoints import endpoints_of
+from groupkeeper.coordinator.streams.group import (
+    LEFT_EPOCH,
+    UNREVOKED_TASKS,
+    Endpoint,
+    Role,
+    StreamsGroup,
+    StreamsMember,
+    TaskEpochs,
+    Tasks,
+)
+from groupkeeper.coordinator.streams.replay import tasks_of
+from groupkeeper.coordinator.streams.step import StreamsStep, session_timer
+from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
+from groupkeeper.protocol.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    GroupMaxSizeReached,
+    InvalidRequest,
+    UnknownMemberId,
+)
+from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
+from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+
+_RETRY_MS = 500
+
+
+def heartbeat(
+    state: StateView, settings: Settings, call: Call, request: StreamsGroupHeartbeatRequest, now_ms: int
+) -> Result:
+    """Answers a heartbeat. Raises `InvalidRequest`, `StreamsInvalidTopology`, `GroupIdNotFound`, `UnknownMemberId`,
+    `FencedMemberEpoch`, `GroupMaxSizeReached`.
+    """
+    check_request(request)
+    if request.member_epoch == LEFT_EPOCH:
+        return _leave(state, settings, request, now_ms)
+    step = _open_group(state, settings, request, now_ms)
+    known = step.group.members.get(request.member_id)
+    if known is None:
+        _check_new(step.group, settings, request)
+    else:
+        _check_epoch(known, request.member_epoch, _reported(request))
+    return _go_on(step, settings, call, request)
+
+
+def timer_expired(state: StateView, settings: Settings, timer: StreamsTimer, now_ms: int) -> Result:
+    """A member was silent too long or kept tasks too long, and is removed; or the first assignment is due."""
+    group = state.groups.get(timer.group_id)
+    if not isinstance(group, StreamsGroup):
+        return Result()
+    step = StreamsStep(group, settings, state.topics, now_ms)
+    if isinstance(timer, StreamsDelay):
+        step.end_delay()
+        if group.members:
+            step.update_target(step.configure())
+        return step.result(None)
+    member = group.members.get(timer.member_id)
+    if member is None or (isinstance(timer, StreamsRevocation) and member.state != UNREVOKED_TASKS):
+        return Result()
+    step.remove_member(timer.member_id)
+    return step.result(None)
+
+
+def retry_timer(timer: StreamsTimer) -> Arm:
+    """What the timer decided could not be stored: it runs out again soon."""
+    return Arm(timer, _RETRY_MS)
+
+
+def resume_group(group: StreamsGroup, settings: Settings) -> Result:
+    """After loading every member has its full time again."""
+    timers = []
+    for member in group.members.values():
+        timers.append(session_timer(group.group_id, member.member_id, settings))
+        if member.state == UNREVOKED_TASKS:
+            timers.append(Arm(StreamsRevocation(group.group_id, member.member_id), member.rebalance_timeout_ms))
+    return Result(timers=tuple(timers))
+
+
+# --- checks
+
+
+def _open_group(
+    state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int
+) -> StreamsStep:
+    """The group, a new one for a first member; an empty classic group makes room."""
+    group_id = request.group_id
+    group = state.groups.get(group_id)
+    if isinstance(group, StreamsGroup):
+        return StreamsStep(group, settings, state.topics, now_ms)
+    is_joining = request.member_epoch == 0
+    if group is None and not is_joining:
+        raise GroupIdNotFound(f"Streams group {group_id} not found.")
+    step = StreamsStep(StreamsGroup(group_id), settings, state.topics, now_ms)
+    if group is None:
+        return step
+    if not is_joining or not isinstance(group, ClassicGroup) or group.state is not GroupState.EMPTY:
+        raise GroupIdNotFound(f"Group {group_id} is not a streams group.")
+    step.start_with(group_tombstone(group_id))
+    return step
+
+
+def _check_new(group: StreamsGroup, settings: Settings, request: StreamsGroupHeartbeatRequest) -> None:
+    if request.member_epoch != 0:
+        raise _unknown_member(request)
+    limit = settings.group_streams_max_size
+    if len(group.members) >= limit:
+        raise GroupMaxSizeReached(f"The streams group has reached its maximum capacity of {limit} members.")
+
+
+def _check_epoch(member: StreamsMember, received: int, reported: Tasks | None) -> None:
+    """The epoch before is right, too, for a member that did not get the latest answer."""
+    if received in (0, member.member_epoch):
+        return
+    is_greater = received > member.member_epoch
+    lost_the_answer = reported is not None and reported <= member.assigned.keys()
+    if is_greater or received != member.previous_member_epoch or not lost_the_answer:
+        raise FencedMemberEpoch(
+            f"The streams group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) than "
+            f"the one known by the group coordinator ({member.member_epoch}). The member must abandon all its "
+            "partitions and rejoin."
+        )
+
+
+def _check_tasks(configured: ConfiguredTopology, reported: Tasks | None) -> None:
+    for task in sorted(reported or ()):
+        count = configured.task_counts.get(task.subtopology_id)
+        if count is None:
+            raise InvalidRequest(f"Subtopology {task.subtopology_id} does not exist in the topology.")
+        if not 0 <= task.partition < count:
+            raise InvalidRequest(
+                f"Task {task.partition} for subtopology {task.subtopology_id} is invalid. Number of tasks for this "
+                f"subtopology: {count}"
+            )
+
+
+def _unknown_member(request: StreamsGroupHeartbeatRequest) -> UnknownMemberId:
+    return UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+
+
+def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+    """What the member says it has; None when it doesn't say."""
+    if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
+        return None
+    return tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+
+
+# --- staying in
+
+
+def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGroupHeartbeatRequest) -> Result:
+    is_new = step.group.topology is None
+    member, has_changed = _update_member(step, call, request)
+    _take_topology(step, member, request)
+    configured = step.configure()
+    reported = _reported(request)
+    if configured.trouble is None:
+        _check_tasks(configured, reported)
+    step.refresh(configured, must_bump=has_changed)
+    step.delay_first_assignment()
+    step.update_target(configured)
+    reconciled = step.reconcile(member.member_id, reported)
+    step.arm_session(member.member_id)
+    if configured.trouble is not None:
+        step.told.append(configured.trouble)
+    _tell_shutdown(step, request)
+    tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
+    endpoint_epoch = step.soft.endpoint_epoch + (tells_tasks and reconciled.endpoint is not None)
+    tells_endpoints = request.endpoint_information_epoch != endpoint_epoch
+    # Who has made the group will be told once more: Kafka starts counting with its second heartbeat.
+    endpoint_epoch = 0 if is_new else endpoint_epoch
+    step.soft = replace(step.soft, endpoint_epoch=endpoint_epoch)
+    active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in Role)
+    return step.result(
+        StreamsGroupHeartbeatResponse(
+            member_id=reconciled.member_id,
+            member_epoch=reconciled.member_epoch,
+            heartbeat_interval_ms=settings.group_streams_heartbeat_interval_ms,
+            status=[response_message.Status(code, detail) for code, detail in step.told],
+            active_tasks=active,
+            standby_tasks=standby,
+            warmup_tasks=warmup,
+            endpoint_information_epoch=endpoint_epoch,
+            partitions_by_user_endpoint=endpoints_of(step.group, reconciled, step.topics) if tells_endpoints else None,
+        )
+    )
+
+
+def _task_ids(tasks: TaskEpochs, role: Role) -> Sequence[response_message.TaskIds]:
+    return records.task_ids(tasks, role, response_message.TaskIds)
+
+
+def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsMember, bool]:
+    """The member as it describes itself now, and whether that is new."""
+    known = step.group.members.get(request.member_id)
+    member = known or StreamsMember(request.member_id)
+    timeout_ms, topology, endpoint, tags = (
+        request.rebalance_timeout_ms,
+        request.topology,
+        request.user_endpoint,
+        request.client_tags,
+    )
+    updated = replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topology_epoch=member.topology_epoch if topology is None else topology.epoch,
+        process_id=member.process_id if request.process_id is None else request.process_id,
+        endpoint=member.endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        client_tags=member.client_tags if tags is None else tuple(sorted({tag.key: tag.value for tag in tags}.items())),
+        client_id=call.client_id,
+        client_host=call.client_host,
+    )
+    if updated != known:
+        step.write(records.member_record(request.group_id, updated))
+    return updated, updated != known
+
+
+def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
+    """The first member gives the topology; others must have the same, or an older one, of which they are told."""
+    known = step.group.topology
+    if known is None:
+        if request.topology is None:  # the log has lost the group's; who joins anew brings one
+            raise _unknown_member(request)
+        step.write(records.topology_record(request.group_id, read_topology(request.topology)))
+        return
+    given = request.topology
+    if given is not None and given.epoch >= known.epoch and read_topology(given) != known.value:
+        raise InvalidRequest("Topology updates are not supported yet.")
+    if member.topology_epoch < known.epoch:
+        detail = (
+            f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch {known.epoch}."
+        )
+        step.told.append(Trouble(StatusCode.STALE_TOPOLOGY, detail))
+
+
+def _tell_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:
+    _note_shutdown(step, request)
+    if step.soft.shutdown_member_id is not None:
+        detail = (
+            f"Streams group member {step.soft.shutdown_member_id} encountered a fatal error and requested a shutdown "
+            "for the entire application."
+        )
+        step.told.append(Trouble(StatusCode.SHUTDOWN_APPLICATION, detail))
+
+
+def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:
+    if request.shutdown_application and step.soft.shutdown_member_id is None:
+        step.soft = replace(step.soft, shutdown_member_id=request.member_id)
+
+
+# --- leaving
+
+
+def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int) -> Result:
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, StreamsGroup):
+        trouble = "not found" if group is None else "is not a streams group"
+        raise GroupIdNotFound(f"Group {request.group_id} {trouble}.")
+    if request.member_id not in group.members:
+        raise _unknown_member(request)
+    step = StreamsStep(group, settings, state.topics, now_ms)
+    _note_shutdown(step, request)
+    step.remove_member(request.member_id)
+    return step.result(StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

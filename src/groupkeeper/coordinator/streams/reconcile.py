@@ -1,0 +1,108 @@
+"""A member of a streams group on its way to its target: it gives up tasks first, then takes those that are free.
+
+As `reconcile` for consumer groups, but a task has a role, and what counts is the process: the state of a task lies
+there, so a task waits until no other member of the same process has it in any role, and an active task also until
+nobody else anywhere runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from groupkeeper.coordinator.streams.group import (
+    STABLE,
+    UNRELEASED_TASKS,
+    UNREVOKED_TASKS,
+    Role,
+    StreamsMember,
+    Task,
+    Tasks,
+)
+from groupkeeper.protocol.errors import FencedMemberEpoch
+
+_Holders: TypeAlias = Mapping[tuple[str, int], Collection[tuple[Role, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGoal:
+    """Where a member is to come to.
+
+    Attributes:
+        assignment_epoch: of the target.
+        target: what it is to have.
+        members: all of the group.
+        reported: what the member says it has; None when it doesn't say.
+    """
+
+    assignment_epoch: int
+    target: Tasks
+    members: Iterable[StreamsMember]
+    reported: Tasks | None
+
+
+def reconcile_tasks(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
+    """The member as it is after one step; the same when it has to wait.
+
+    Raises `FencedMemberEpoch` for a member in a state that this version does not know and that still has tasks.
+    """
+    match member.state:
+        case state if state == STABLE:
+            return member if member.member_epoch == goal.assignment_epoch else _next_assignment(member, goal)
+        case state if state == UNREVOKED_TASKS:
+            if _still_has(member.pending_revocation, goal):
+                return member
+        case state if state != UNRELEASED_TASKS:
+            if goal.reported is None or goal.reported:
+                raise FencedMemberEpoch(
+                    "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
+                )
+    return _next_assignment(member, goal)
+
+
+def _still_has(tasks: Iterable[Task], goal: TaskGoal) -> bool:
+    """Whether the member says that it has some of the tasks, or says nothing."""
+    return goal.reported is None or not goal.reported.isdisjoint(tasks)
+
+
+def _next_assignment(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
+    kept = {task: epoch for task, epoch in member.assigned.items() if task in goal.target}
+    revoked = {task: epoch for task, epoch in member.assigned.items() if task not in goal.target}
+    if revoked and _still_has(revoked, goal):
+        epoch = member.member_epoch + (member.state == UNREVOKED_TASKS)
+        return replace(
+            member,
+            state=UNREVOKED_TASKS,
+            previous_member_epoch=member.member_epoch,
+            member_epoch=epoch,
+            assigned=kept,
+            pending_revocation=revoked,
+        )
+    missing = goal.target - kept.keys()
+    holders = _holders(goal.members) if missing else {}
+    free = [task for task in missing if _is_free(task, member.process_id, holders)]
+    return replace(
+        member,
+        state=STABLE if len(free) == len(missing) else UNRELEASED_TASKS,
+        previous_member_epoch=member.member_epoch,
+        member_epoch=goal.assignment_epoch,
+        assigned=kept | dict.fromkeys(free, goal.assignment_epoch),
+        pending_revocation={},
+    )
+
+
+def _holders(members: Iterable[StreamsMember]) -> _Holders:
+    """By subtopology and partition: in which roles which processes have the task, or must still give it back."""
+    holders: dict[tuple[str, int], list[tuple[Role, str]]] = {}
+    for member in members:
+        for role, subtopology_id, partition in (*member.assigned, *member.pending_revocation):
+            holders.setdefault((subtopology_id, partition), []).append((role, member.process_id))
+    return holders
+
+
+def _is_free(task: Task, process_id: str, holders: _Holders) -> bool:
+    return not any(
+        holder == process_id or (role is Role.ACTIVE and task.role is Role.ACTIVE)
+        for role, holder in holders.get((task.subtopology_id, task.partition), ())
+    )

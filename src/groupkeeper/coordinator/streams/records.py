@@ -1,0 +1,144 @@
+"""What a streams group writes to the log, in Apache Kafka's format: types 17 and 19 to 23."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from groupkeeper.coordinator.kernel.result import Record
+from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task, TaskEpochs, Tasks
+from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
+from groupkeeper.protocol.messages import streams_group_member_metadata_value as member_value
+from groupkeeper.protocol.messages import streams_group_metadata_value as group_value
+from groupkeeper.protocol.messages import streams_group_target_assignment_member_value as target_value
+from groupkeeper.protocol.messages.streams_group_current_member_assignment_key import (
+    StreamsGroupCurrentMemberAssignmentKey,
+)
+from groupkeeper.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
+from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from groupkeeper.protocol.messages.streams_group_target_assignment_member_key import (
+    StreamsGroupTargetAssignmentMemberKey,
+)
+from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_key import (
+    StreamsGroupTargetAssignmentMetadataKey,
+)
+from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_value import (
+    StreamsGroupTargetAssignmentMetadataValue,
+)
+from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
+from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _MakesTaskIds(Protocol[T_co]):
+    """A message's class for the tasks of one subtopology: each message has its own."""
+
+    def __call__(self, subtopology_id: str, partitions: list[int], /) -> T_co: ...
+
+
+def task_ids(tasks: Iterable[Task], role: Role, make: _MakesTaskIds[T_co]) -> list[T_co]:
+    """The tasks of a role as messages have them: by subtopology, sorted."""
+    partitions: dict[str, list[int]] = {}
+    for task in sorted(tasks):
+        if task.role is role:
+            partitions.setdefault(task.subtopology_id, []).append(task.partition)
+    return [make(subtopology_id, some) for subtopology_id, some in partitions.items()]
+
+
+def epoch_record(
+    group_id: str, group_epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
+) -> Entry:
+    """The group's epoch, and what it was raised for."""
+    value = group_value.StreamsGroupMetadataValue(
+        group_epoch,
+        metadata_hash,
+        validated_topology_epoch,
+        [group_value.LastAssignmentConfig(name, configs[name]) for name in sorted(configs)],
+    )
+    return Entry(StreamsGroupMetadataKey(group_id), value)
+
+
+def topology_record(group_id: str, topology: StreamsGroupTopologyValue) -> Entry:
+    """The topology of the group."""
+    return Entry(StreamsGroupTopologyKey(group_id), topology)
+
+
+def member_record(group_id: str, member: StreamsMember) -> Entry:
+    """What a member is."""
+    value = member_value.StreamsGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if member.endpoint is None else member_value.Endpoint(*member.endpoint),
+        client_tags=[member_value.KeyValue(*tag) for tag in member.client_tags],
+    )
+    return Entry(StreamsGroupMemberMetadataKey(group_id, member.member_id), value)
+
+
+def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
+    """What a member shall have."""
+    value = target_value.StreamsGroupTargetAssignmentMemberValue(
+        *(task_ids(target, role, target_value.TaskIds) for role in Role)
+    )
+    return Entry(StreamsGroupTargetAssignmentMemberKey(group_id, member_id), value)
+
+
+def target_epoch_record(group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
+    """The epoch of all targets; it follows them."""
+    return Entry(
+        StreamsGroupTargetAssignmentMetadataKey(group_id),
+        StreamsGroupTargetAssignmentMetadataValue(assignment_epoch, time_ms),
+    )
+
+
+def assignment_record(group_id: str, member: StreamsMember) -> Entry:
+    """What a member has, and how far it is."""
+    value = current_value.StreamsGroupCurrentMemberAssignmentValue(
+        member.member_epoch,
+        member.previous_member_epoch,
+        member.state,
+        *(_with_epochs(member.assigned, role) for role in Role),
+        *(_with_epochs(member.pending_revocation, role) for role in Role),
+    )
+    return Entry(StreamsGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
+
+
+def _with_epochs(tasks: TaskEpochs, role: Role) -> list[current_value.TaskIds]:
+    """Only active tasks have the epochs in which they were assigned."""
+
+    def make(subtopology_id: str, partitions: list[int]) -> current_value.TaskIds:
+        if role is not Role.ACTIVE:
+            return current_value.TaskIds(subtopology_id, partitions)
+        epochs = [tasks[Task(role, subtopology_id, partition)] for partition in partitions]
+        return current_value.TaskIds(subtopology_id, partitions, epochs)
+
+    return task_ids(tasks, role, make)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
+    """Removes a member: its assignment, its target, itself."""
+    return [
+        Tombstone(StreamsGroupCurrentMemberAssignmentKey(group_id, member_id)),
+        Tombstone(StreamsGroupTargetAssignmentMemberKey(group_id, member_id)),
+        Tombstone(StreamsGroupMemberMetadataKey(group_id, member_id)),
+    ]
+
+
+def group_tombstones(group: StreamsGroup) -> list[Record]:
+    """Removes a group with everything."""
+    group_id = group.group_id
+    keys: list[Iterable[Record]] = [
+        (Tombstone(StreamsGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
+        (Tombstone(StreamsGroupTargetAssignmentMemberKey(group_id, one)) for one in group.targets),
+        (Tombstone(StreamsGroupTargetAssignmentMetadataKey(group_id)),),
+        (Tombstone(StreamsGroupMemberMetadataKey(group_id, one)) for one in group.members),
+        (Tombstone(StreamsGroupMetadataKey(group_id)),),
+        (Tombstone(StreamsGroupTopologyKey(group_id)),),
+    ]
+    return [record for records in keys for record in records]

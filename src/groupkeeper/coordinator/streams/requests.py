@@ -1,0 +1,39 @@
+"""Requests to the coordinator that concern streams groups, and its refusals of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams.describe import describe_streams_groups, streams_describe_failure
+from groupkeeper.coordinator.streams.heartbeat import heartbeat
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
+from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol.primitives import Message
+
+
+def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+    """Answers a request; raises `KafkaError` to refuse it."""
+    match call.request:
+        case StreamsGroupHeartbeatRequest() as request:
+            return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
+        case StreamsGroupDescribeRequest() as request:
+            return describe_streams_groups(state, request)
+    raise AssertionError(f"no group request: {type(call.request).__name__}")
+
+
+def refuse(request: Message, error: KafkaError) -> Message:
+    """The answer to a request that failed as a whole."""
+    match request:
+        case StreamsGroupHeartbeatRequest():
+            message = error.message if error.message != error.text else None
+            return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=message)
+        case StreamsGroupDescribeRequest():
+            groups = [streams_describe_failure(group_id, error) for group_id in request.group_ids]
+            return StreamsGroupDescribeResponse(groups=groups)
+    raise AssertionError(f"no group request: {type(request).__name__}")

@@ -1,0 +1,230 @@
+"""A topology over the topics that exist: how many partitions each topic between its parts needs, and what is missing.
+
+A subtopology has as many tasks as the largest topic it reads has partitions. A repartition topic that doesn't say how
+many it has gets as many as the largest topic read by those who write it; topics that are copartitioned have equally
+many; a changelog has one for each task (Kafka 4.3.1 InternalTopicManager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.streams.group import TopologyRecord
+from groupkeeper.protocol.errors import StreamsInvalidTopology
+from groupkeeper.protocol.messages.streams_group_topology_value import CopartitionGroup, Subtopology, TopicInfo
+
+_NAMES_IN_MESSAGES = 3
+
+
+class StatusCode(IntEnum):
+    """What a member of a streams group is told beside its tasks (StreamsGroupHeartbeatResponse.Status)."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+class Trouble(NamedTuple):
+    """A status code, and what it is about."""
+
+    code: StatusCode
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTopic:
+    """An internal topic to be created. `replication_factor` is −1 for the broker's."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredTopology:
+    """A topology as it can run, or can't.
+
+    Attributes:
+        task_counts: by subtopology id; empty when the topics don't fit.
+        partition_counts: of the internal topics, by name, whether they exist or not.
+        missing: the internal topics that don't exist.
+        trouble: why there can be no tasks; None when all is there.
+    """
+
+    task_counts: Mapping[str, int] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+    missing: Sequence[MissingTopic] = ()
+    trouble: Trouble | None = None
+
+
+class _DoesNotFit(Exception):
+    """The numbers of partitions of existing topics contradict the topology."""
+
+
+def configure(topology: TopologyRecord, topics: TopicsImage) -> ConfiguredTopology:
+    """The topology over these topics. Raises `StreamsInvalidTopology` for one that fits no topics."""
+    subtopologies = topology.value.subtopologies
+    missing_sources = sorted({name for one in subtopologies for name in one.source_topics} - topics.topics.keys())
+    if missing_sources:
+        detail = f"Source topics {_summary(missing_sources)} are missing."
+        return ConfiguredTopology(trouble=Trouble(StatusCode.MISSING_SOURCE_TOPICS, detail))
+    try:
+        return _Counting(subtopologies, topics).configured()
+    except _DoesNotFit as error:
+        return ConfiguredTopology(trouble=Trouble(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, str(error)))
+
+
+def _summary(names: Sequence[str]) -> str:
+    text = ", ".join(names[:_NAMES_IN_MESSAGES])
+    rest = len(names) - _NAMES_IN_MESSAGES
+    return f"{text} and {rest} additional topics" if rest > 0 else text
+
+
+class _Counting:
+    """Decides numbers of partitions."""
+
+    def __init__(self, subtopologies: Sequence[Subtopology], topics: TopicsImage) -> None:
+        self._subtopologies = subtopologies
+        self._topics = topics
+        self._decided: dict[str, int] = {}
+
+    def configured(self) -> ConfiguredTopology:
+        """All of it. Raises `_DoesNotFit`, `StreamsInvalidTopology`."""
+        self._decide_repartition_topics()
+        for one in self._subtopologies:
+            for group in one.copartition_groups:
+                self._copartition(_names_in(one, group))
+        task_counts = {}
+        for one in sorted(self._subtopologies, key=lambda one: one.subtopology_id):
+            counts = [self._count(name) for name in _sources(one)]
+            if not counts:
+                raise StreamsInvalidTopology(f"No source topics found for subtopology {one.subtopology_id}")
+            task_counts[one.subtopology_id] = max(counts)
+            for changelog in one.state_changelog_topics:
+                self._decided[changelog.name] = max(counts)
+        missing = [self._missing(topic) for topic in self._internal() if not self._exists(topic)]
+        trouble = None
+        if missing:
+            detail = f"Internal topics are missing: {_summary([topic.name for topic in missing])}"
+            trouble = Trouble(StatusCode.MISSING_INTERNAL_TOPICS, detail)
+        return ConfiguredTopology(task_counts, self._decided, missing, trouble)
+
+    def _count(self, name: str) -> int:
+        """The number of partitions a topic has or will have."""
+        known = self._topics.topics.get(name)
+        return self._decided[name] if known is None else known.partition_count
+
+    def _internal(self) -> Iterable[TopicInfo]:
+        for one in self._subtopologies:
+            yield from one.repartition_source_topics
+            yield from one.state_changelog_topics
+
+    def _exists(self, topic: TopicInfo) -> bool:
+        known = self._topics.topics.get(topic.name)
+        if known is None:
+            return False
+        if known.partition_count != self._decided[topic.name]:
+            raise _DoesNotFit(
+                f"Existing topic {topic.name} has different number of partitions: expected "
+                f"{self._decided[topic.name]}, found {known.partition_count}"
+            )
+        return True
+
+    def _missing(self, topic: TopicInfo) -> MissingTopic:
+        configs = {config.key: config.value for config in topic.topic_configs}
+        return MissingTopic(topic.name, self._decided[topic.name], topic.replication_factor or -1, configs)
+
+    # --- repartition topics
+
+    def _decide_repartition_topics(self) -> None:
+        wanted = {one.name: one.partitions for one in self._repartition_topics()}
+        written = {name for one in self._subtopologies for name in one.repartition_sink_topics}
+        self._decided.update({name: count for name, count in wanted.items() if count})
+        open_names = {name for name, count in wanted.items() if not count}
+        if not open_names <= written:
+            raise StreamsInvalidTopology(
+                "Failed to compute number of partitions for all repartition topics, because a repartition source "
+                "topic is never used as a sink topic."
+            )
+        while open_names:
+            found = {name: count for name in open_names if (count := self._largest_upstream(name, open_names))}
+            if not found:
+                raise StreamsInvalidTopology(
+                    "Failed to compute number of partitions for all repartition topics. There may be loops in the "
+                    "topology that cannot be resolved."
+                )
+            self._decided.update(found)
+            open_names -= found.keys()
+
+    def _largest_upstream(self, name: str, open_names: set[str]) -> int:
+        """Of all that is read by those who write the topic; 0 while nothing of it is known."""
+        read = {
+            source
+            for one in self._subtopologies
+            if name in one.repartition_sink_topics
+            for source in _sources(one)
+            if source not in open_names
+        }
+        # What a repartition topic should have counts, not what an existing one has.
+        counts = [self._decided[one] if one in self._decided else self._count(one) for one in read]
+        return max(counts, default=0)
+
+    def _repartition_topics(self) -> Iterable[TopicInfo]:
+        return (topic for one in self._subtopologies for topic in one.repartition_source_topics)
+
+    # --- topics whose partitions belong together
+
+    def _copartition(self, names: Sequence[str]) -> None:
+        fixed = {topic.name for topic in self._repartition_topics() if topic.partitions}
+        between = {topic.name for topic in self._repartition_topics()}
+        internal = {name: self._count(name) for name in names if name in between}
+        external = {name: self._count(name) for name in names if name not in internal}
+        if external:
+            count = _same(external, external)
+        elif fixed_ones := {name: count for name, count in internal.items() if name in fixed}:
+            count = _same(fixed_ones, internal)
+        else:
+            count = max(internal.values(), default=0)
+        for name, has in internal.items():
+            if name in fixed and has != count:
+                raise _DoesNotFit(
+                    f"Number of partitions [{has}] of repartition topic [{name}] doesn't match number of partitions "
+                    f"[{count}] of the source topic."
+                )
+            self._decided[name] = count
+
+
+def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
+    if len(set(counts.values())) > 1:
+        text = ", ".join(f"{name}={shown[name]}" for name in sorted(shown))
+        raise _DoesNotFit(f"Following topics do not have the same number of partitions: [{{{text}}}]")
+    return next(iter(counts.values()))
+
+
+def _sources(subtopology: Subtopology) -> list[str]:
+    return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]
+
+
+def _names_in(subtopology: Subtopology, group: CopartitionGroup) -> list[str]:
+    """Raises `StreamsInvalidTopology` for an index that names no topic."""
+    repartition_names = [topic.name for topic in subtopology.repartition_source_topics]
+    names = []
+    for indexes, topics in (
+        (group.source_topics, subtopology.source_topics),
+        (group.repartition_source_topics, repartition_names),
+    ):
+        for index in indexes:
+            if not 0 <= index < len(topics):
+                raise StreamsInvalidTopology(
+                    f"A copartition group of subtopology {subtopology.subtopology_id} names a topic that isn't there."
+                )
+            names.append(topics[index])
+    return names

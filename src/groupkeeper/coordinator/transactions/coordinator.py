@@ -1,0 +1,196 @@
+"""The coordinator of the transactional ids of one partition of `__transaction_state`.
+
+A state machine like the group coordinator: it computes results and changes its state only by what it is told to replay
+and apply. `groupkeeper.coordinator.transactions.result` says how it is driven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from groupkeeper.coordinator.transactions import views as transaction_views
+from groupkeeper.coordinator.transactions.end import end_transaction
+from groupkeeper.coordinator.transactions.init import init_producer_id
+from groupkeeper.coordinator.transactions.result import (
+    LastEpoch,
+    TransactionCall,
+    TransactionResult,
+    TransactionSettings,
+    moved,
+)
+from groupkeeper.coordinator.transactions.transaction import (
+    TopicPartition,
+    Transaction,
+    TransactionStatus,
+    read_transaction,
+)
+from groupkeeper.protocol.errors import (
+    ConcurrentTransactions,
+    InvalidProducerIdMapping,
+    InvalidRequest,
+    KafkaError,
+    ProducerFenced,
+    TransactionAbortable,
+)
+from groupkeeper.protocol.messages import describe_transactions_response
+from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse
+from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
+from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
+from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
+from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
+from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.transaction_log import TransactionRecord, TransactionTombstone
+
+_FINISHED = (TransactionStatus.EMPTY, TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT)
+
+
+class TransactionCoordinator:
+    """One per partition of the transaction log."""
+
+    def __init__(self, settings: TransactionSettings) -> None:
+        self.settings = settings
+        self._transactions: dict[str, Transaction] = {}
+
+    @property
+    def transactions(self) -> Mapping[str, Transaction]:
+        """Every transactional id, to read."""
+        return self._transactions
+
+    # --- computing: none of these changes anything
+
+    def handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
+        """Answers a request. An error of the protocol is an answer as well; it comes without changes."""
+        try:
+            return self._handle(call, now_ms)
+        except KafkaError as error:
+            return TransactionResult(self.refuse(call.request, error))
+
+    def _handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
+        match call.request:
+            case InitProducerIdRequest() as request:
+                known = self._transactions.get(request.transactional_id or "")
+                return init_producer_id(known, self.settings, call, request, now_ms)
+            case EndTxnRequest() as request:
+                return end_transaction(self._find(request.transactional_id), call, request, now_ms)
+            case ListTransactionsRequest() as request:
+                return transaction_views.list_transactions(self._transactions.values(), request, now_ms)
+            case DescribeTransactionsRequest() as request:
+                return transaction_views.describe_transactions(self._transactions, request)
+        raise AssertionError(f"no transaction request: {type(call.request).__name__}")
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[TopicPartition],
+        now_ms: int,
+        client_version: int = 0,
+    ) -> TransactionResult:
+        """Makes partitions part of the producer's transaction, which begins if need be.
+
+        Raises `InvalidProducerIdMapping`, `ProducerFenced`, `ConcurrentTransactions` (the last one is still ending).
+        """
+        known = self._find_of(transactional_id, producer_id, producer_epoch)
+        if known.status is TransactionStatus.ONGOING and known.partitions.issuperset(partitions):
+            return TransactionResult()
+        return moved(known.begun(partitions, now_ms, client_version))
+
+    def verify_partition(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+    ) -> None:
+        """Raises as `add_partitions`, and `TransactionAbortable` unless the partition is part of the transaction."""
+        if partition not in self._find_of(transactional_id, producer_id, producer_epoch).partitions:
+            raise TransactionAbortable
+
+    def _find(self, transactional_id: str) -> Transaction:
+        if not transactional_id:
+            raise InvalidRequest
+        known = self._transactions.get(transactional_id)
+        if known is None:
+            raise InvalidProducerIdMapping
+        return known
+
+    def _find_of(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
+        known = self._find(transactional_id)
+        if known.producer_id != producer_id:
+            raise InvalidProducerIdMapping
+        if known.producer_epoch != producer_epoch:
+            raise ProducerFenced
+        if known.status.is_ending:
+            raise ConcurrentTransactions
+        return known
+
+    def abort_timed_out(self, now_ms: int) -> Iterator[TransactionResult]:
+        """The end of every transaction that takes longer than its producer allowed; the producer is fenced."""
+        for known in list(self._transactions.values()):
+            if known.has_timed_out(now_ms):
+                yield moved(known.fenced(now_ms, self.settings.transaction_version))
+
+    def expire_ids(self, now_ms: int) -> TransactionResult:
+        """Forgets transactional ids that nobody used for long."""
+        oldest_ms = now_ms - self.settings.transactional_id_expiration_ms
+        return TransactionResult(
+            records=tuple(
+                TransactionTombstone(known.transactional_id)
+                for known in self._transactions.values()
+                if known.status in _FINISHED and known.updated_ms <= oldest_ms
+            ),
+            is_atomic=False,
+        )
+
+    def complete(self, transactional_id: str, now_ms: int) -> TransactionResult:
+        """Every marker of the ending transaction is written. Without such a transaction nothing happens."""
+        known = self._transactions.get(transactional_id)
+        if known is None or not known.status.is_ending:
+            return TransactionResult()
+        return moved(known.completed(now_ms))
+
+    def resume(self) -> Iterator[TransactionResult]:
+        """What to do once the log is replayed: transactions whose outcome was decided are completed."""
+        for known in list(self._transactions.values()):
+            if known.status.is_ending:
+                yield TransactionResult(ending=known)
+
+    @staticmethod
+    def refuse(request: Message, error: KafkaError) -> Message:
+        """The answer to a request that failed as a whole."""
+        match request:
+            case InitProducerIdRequest():
+                return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
+            case EndTxnRequest():
+                return EndTxnResponse(error_code=error.code)
+            case ListTransactionsRequest():
+                return ListTransactionsResponse(error_code=error.code)
+            case DescribeTransactionsRequest():
+                return DescribeTransactionsResponse(
+                    transaction_states=[
+                        describe_transactions_response.TransactionState(
+                            error_code=error.code, transactional_id=transactional_id
+                        )
+                        for transactional_id in request.transactional_ids
+                    ]
+                )
+        raise AssertionError(f"no transaction request: {type(request).__name__}")
+
+    # --- changing: driven by results and by the log, nothing else
+
+    def replay(self, record: TransactionRecord) -> None:
+        """Makes a record of the log part of the state."""
+        transaction = None
+        if not isinstance(record, TransactionTombstone):
+            transaction = read_transaction(record.transactional_id, record.value)
+        if transaction is None:
+            self._transactions.pop(record.transactional_id, None)
+        else:
+            self._transactions[record.transactional_id] = transaction
+
+    def apply(self, change: LastEpoch) -> None:
+        """Takes over a change of what is not in the log."""
+        known = self._transactions.get(change.transactional_id)
+        if known is not None and known.last_producer_epoch != change.last_producer_epoch:
+            self._transactions[change.transactional_id] = replace(known, last_producer_epoch=change.last_producer_epoch)

@@ -1,0 +1,316 @@
+"""The fetches of one task: partitions of one cluster read side by side, the next fetch under way while its predecessor
+is decoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.addresses import parse_bootstrap_servers
+from groupkeeper.client.admin.log_fetching import EMPTY_ANSWERS
+from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, locate_leaders
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, IllegalArgument
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.security import security_of
+from groupkeeper.client.settings import Settings
+from groupkeeper.client.timing import Backoff, Deadline
+from groupkeeper.pipeline.decode.batches import Aborted, Batches, CorruptBatch, RecordSet, read_batches
+from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
+from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed, error_for
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
+
+__all__ = ["Fetched", "corrupt", "fetch"]
+
+_MAX_VERSION = 12  # topics by name; ids bring nothing to a reader
+_FETCH_BYTES = 16 * 1024 * 1024
+_PARTITION_BYTES = 4 * 1024 * 1024
+_WAIT_MS = 500
+_SHORT_WAIT_MS = 50
+"""For a partition that has given nothing once already."""
+
+_PARTITIONS_PER_FETCH = 500
+_EARLIEST = -2
+
+
+class Fetched(NamedTuple):
+    """Batches of several partitions: `sets` and `ranges` are by the set index of the batches."""
+
+    batches: Batches
+    sets: list[RecordSet]
+    ranges: list[Range]
+
+
+def fetch(
+    ranges: Sequence[Range], options: Options, *, is_done: Callable[[Range], bool] = lambda found: False
+) -> Iterator[Fetched]:
+    """Everything in the ranges, in order within each; a range is given up once `is_done` says so. They are of one
+    cluster. Raises SourceError.
+    """
+    reader = _Reader(ranges, options, is_done)
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(reader.open())
+        under_way = loop.create_task(reader.round())
+        while (sets := loop.run_until_complete(under_way)) is not None:
+            fetched = reader.take(sets)
+            under_way = loop.create_task(reader.round())
+            loop.run_until_complete(asyncio.sleep(0))  # so that the request leaves
+            if fetched is not None:
+                yield fetched
+    finally:
+        left = asyncio.all_tasks(loop)  # of an interruption, too
+        for task in left:
+            task.cancel()
+        if left:  # without any, gather would look for a loop of the thread's
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(reader.close())
+        loop.close()
+
+
+class _Answer(NamedTuple):
+    """Of what partitions have: `failure` is one after which leaders are looked up again, None: there was none."""
+
+    found: list[tuple[Range, RecordSet]]
+    failure: Exception | None
+
+
+class _Reader:
+    def __init__(self, ranges: Sequence[Range], options: Options, is_done: Callable[[Range], bool]) -> None:
+        self._options = options
+        self._is_done = is_done
+        self._cluster_options: ClusterOptions = options.clusters[ranges[0].cluster]
+        properties = self._cluster_options.properties
+        settings = Settings.of_properties(properties)
+        self._cluster = Cluster(
+            parse_bootstrap_servers(self._cluster_options.bootstrap_servers), settings, security_of(properties)
+        )
+        self._name = ranges[0].name
+        # A partition that was cut may be here twice: a fetch takes one range of a partition at a time.
+        self._waiting = sorted(ranges, key=lambda each: (each.topic, each.partition, each.start), reverse=True)
+        self._open: dict[TopicPartition, Range] = {}
+        self._limit_by_key: dict[TopicPartition, int] = {}
+        self._empty_answers: dict[TopicPartition, int] = {}
+        self._fetch_bytes = _positive(properties, "fetch.max.bytes", _FETCH_BYTES)
+        self._partition_bytes = _positive(properties, "max.partition.fetch.bytes", _PARTITION_BYTES)
+        self._turn = 0
+
+    async def open(self) -> None:
+        try:
+            await self._cluster.connect(self._cluster.deadline("connect", None))
+        except ClientError as error:
+            raise SourceError(f"cluster {self._name}: {error}") from error
+
+    async def close(self) -> None:
+        await self._cluster.close()
+
+    async def round(self) -> list[tuple[Range, RecordSet]] | None:
+        """What one broker has of its partitions, not nothing; None when all is read."""
+        deadline = self._cluster.deadline("fetch", self._options.poll_timeout_ms)
+        backoff = self._cluster.backoff()
+        is_again = False
+        last: Exception | None = None
+        while self._fill():
+            try:
+                found, last = await self._ask_next(is_again, deadline)
+                if found:
+                    return found
+                is_again = last is not None
+                if last is None and not deadline.has_passed:
+                    continue  # nothing yet: the broker has waited already
+                await backoff.pause(deadline, last)
+            except CallTimedOut as error:
+                raise self._stuck(last or error) from error
+            except ConnectionFailed as error:
+                last, is_again = error, True
+                await self._pause(backoff, deadline, error)
+            except ClientError as error:
+                raise SourceError(f"cluster {self._name}: {error}") from error
+        return None
+
+    def take(self, sets: list[tuple[Range, RecordSet]]) -> Fetched | None:
+        """The whole batches of what was fetched; reading goes on behind them."""
+        ranges = [found for found, _ in sets]
+        record_sets = [each for _, each in sets]
+        try:
+            batches = read_batches(record_sets, verify=self._options.checks_crcs)
+        except CorruptBatch as error:
+            raise corrupt(ranges[error.index], error) from error
+        for found, next_offset in zip(ranges, batches.next_offsets, strict=True):
+            self._advance(found, next_offset)
+        return Fetched(batches, record_sets, ranges) if len(batches.at) else None
+
+    def _advance(self, found: Range, next_offset: int | None) -> None:
+        key = TopicPartition(found.topic, found.partition)
+        if next_offset is None:  # a batch larger than what was asked for, of a broker before 0.10.1
+            self._limit_by_key[key] = 2 * self._limit_by_key.get(key, self._partition_bytes)
+        elif next_offset >= found.end or self._is_done(found):
+            del self._open[key]
+        else:
+            self._open[key] = found._replace(start=max(found.start, next_offset))
+
+    def _fill(self) -> bool:
+        """Whether anything is left to read; takes further ranges in hand."""
+        kept = []
+        while self._waiting and len(self._open) < _PARTITIONS_PER_FETCH:
+            found = self._waiting.pop()
+            key = TopicPartition(found.topic, found.partition)
+            if key in self._open:
+                kept.append(found)
+            elif not self._is_done(found):
+                self._open[key] = found
+        self._waiting += reversed(kept)
+        return bool(self._open)
+
+    async def _ask_next(self, is_again: bool, deadline: Deadline) -> _Answer:
+        """The next one of the partitions' leaders, by turns; they are looked up when `is_again`."""
+        located = await locate_leaders(self._cluster, list(self._open), is_again, deadline)
+        for key, failure in located.failed.items():
+            raise self._refused(key, failure)
+        if not located.by_peer:
+            return _Answer([], next(iter(located.retry.values())))
+        self._turn += 1
+        peers = list(located.by_peer)
+        peer = peers[self._turn % len(peers)]
+        return await self._ask(peer, located.by_peer[peer], deadline)
+
+    async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _Answer:
+        shift = self._turn % len(keys)
+        keys = keys[shift:] + keys[:shift]  # so that none waits for ever behind full ones
+
+        def build(version: int) -> FetchRequest:
+            return self._request(keys)
+
+        answer = await peer.ask(FetchRequest, FetchResponse, build, deadline, max_version=_MAX_VERSION)
+        if answer.error_code:
+            raise SourceError(f"cluster {self._name}: {_said(error_for(answer.error_code))}")
+        found: list[tuple[Range, RecordSet]] = []
+        last: Exception | None = None
+        empty: list[TopicPartition] = []
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                key = TopicPartition(topic.topic, partition.partition_index)
+                if partition.error_code:
+                    last = await self._failed(peer, key, error_for(partition.error_code), deadline) or last
+                elif partition.records:
+                    self._empty_answers.pop(key, None)
+                    found.append((self._open[key], _record_set(self._open[key], partition)))
+                elif self._readable_end(partition) >= self._open[key].end:
+                    empty.append(key)
+        if not found:  # and so nothing was left out for want of room
+            for key in empty:
+                self._note_empty(key)
+        return _Answer(found, last)
+
+    def _note_empty(self, key: TopicPartition) -> None:
+        """One empty answer is no proof; after several, compaction took all that was there."""
+        self._empty_answers[key] = self._empty_answers.get(key, 0) + 1
+        if self._empty_answers[key] >= EMPTY_ANSWERS:
+            del self._empty_answers[key]
+            self._advance(self._open[key], self._open[key].end)
+
+    def _readable_end(self, partition: PartitionData) -> int:
+        """The offset up to which the broker gives what it has."""
+        return partition.last_stable_offset if self._cluster_options.reads_committed else partition.high_watermark
+
+    def _request(self, keys: list[TopicPartition]) -> FetchRequest:
+        topics: dict[str, list[FetchPartition]] = {}
+        for key in keys:
+            limit = self._limit_by_key.get(key, self._partition_bytes)
+            offset = self._open[key].start
+            topics.setdefault(key.topic, []).append(
+                FetchPartition(key.partition, fetch_offset=offset, partition_max_bytes=limit)
+            )
+        return FetchRequest(
+            max_wait_ms=_SHORT_WAIT_MS if self._empty_answers else _WAIT_MS,
+            min_bytes=1,
+            max_bytes=self._fetch_bytes,
+            isolation_level=int(self._cluster_options.reads_committed),
+            topics=[FetchTopic(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+        )
+
+    async def _failed(
+        self, peer: Peer, key: TopicPartition, failure: KafkaError, deadline: Deadline
+    ) -> KafkaError | None:
+        """A failure that passes; None where the range was mended. Raises SourceError for the others."""
+        if isinstance(failure, OffsetOutOfRange):
+            await self._skip_lost(peer, key, deadline)
+            return None
+        if failure.code in LEADER_RETRIES.elsewhere | LEADER_RETRIES.here:
+            return failure
+        raise self._refused(key, failure)
+
+    async def _skip_lost(self, peer: Peer, key: TopicPartition, deadline: Deadline) -> None:
+        """The log no longer begins, or ends, where it did when the read was planned."""
+        found = self._open[key]
+        partition = ListOffsetsPartition(key.partition, timestamp=_EARLIEST)
+        answer = await peer.ask(
+            ListOffsetsRequest,
+            ListOffsetsResponse,
+            lambda version: ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(key.topic, [partition])]),
+            deadline,
+        )
+        first = answer.topics[0].partitions[0]
+        if first.error_code:
+            raise self._refused(key, error_for(first.error_code))
+        if first.offset <= found.start:
+            raise SourceError(f"{found}: offset {found.start} is beyond the end of the log, which has been cut since")
+        if self._options.fails_on_data_loss:
+            raise SourceError(
+                f"{found}: offsets {found.start} to {min(first.offset, found.end) - 1} were removed while they were to "
+                f"be read, the log starts at {first.offset} now: set failOnDataLoss=false to read what is there"
+            )
+        self._advance(found, first.offset)
+
+    def _refused(self, key: TopicPartition, failure: Exception) -> SourceError:
+        found = self._open[key]
+        return SourceError(f"{found}, offset {found.start}: {_said(failure)}")
+
+    def _stuck(self, error: Exception) -> SourceError:
+        found = next(iter(self._open.values()))
+        return SourceError(
+            f"{found}, offset {found.start}: nothing could be read for {self._options.poll_timeout_ms} ms "
+            f"(kafkaConsumer.pollTimeoutMs): {_said(error)}"
+        )
+
+    async def _pause(self, backoff: Backoff, deadline: Deadline, last: Exception) -> None:
+        try:
+            await backoff.pause(deadline, last)
+        except CallTimedOut as error:
+            raise self._stuck(last) from error
+
+
+def corrupt(found: Range, error: CorruptBatch) -> SourceError:
+    """The error for a batch that cannot be read."""
+    return SourceError(f"{found}, offset {error.offset}: corrupt batch: {error}")
+
+
+def _record_set(found: Range, partition: PartitionData) -> RecordSet:
+    aborted = [Aborted(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
+    return RecordSet(partition.records or b"", found.start, found.end, aborted)
+
+
+def _said(failure: Exception) -> str:
+    if isinstance(failure, TopicAuthorizationFailed):
+        return "not authorized: the principal needs Read on the topic"
+    name = type(failure).__name__
+    return f"{name}: {failure}" if isinstance(failure, KafkaError) else str(failure) or name
+
+
+def _positive(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = str(properties.get(name, default)).strip()
+    if not text.isdecimal() or not int(text):
+        raise IllegalArgument(f"{name}={text}: a number of bytes is needed")
+    return int(text)

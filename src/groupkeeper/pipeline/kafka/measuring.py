@@ -1,0 +1,141 @@
+"""What the clusters say of partitions: rows of tables.LOG_OFFSETS, and the records at given offsets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.kafka.instants import Instant, LogEnds, Refused, refused
+from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
+from groupkeeper.pipeline.tables.schema import LAST_MS
+from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
+
+__all__ = ["Measure", "Wanted", "cluster_of", "measure", "record_times"]
+
+Row = dict[str, Any]
+Wanted = Mapping[TopicPartition, Sequence[int]]
+"""Committed offsets by partition."""
+
+
+class Measure(NamedTuple):
+    """A cluster, the instant at which its logs were measured, and the partitions that are of interest."""
+
+    cluster: ClusterOptions
+    instant: Instant
+    wanted: Wanted
+
+
+def cluster_of(options: Options, name: str) -> ClusterOptions | None:
+    """The cluster that rows call so; None when the options have none of that name."""
+    return next((each for each in options.clusters if each.name == name), None)
+
+
+def measure(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
+    """Columns of tables.LOG_OFFSETS without the key, of each cluster; all are asked at the same time. A cluster or
+    partition that can't be asked has its `problem`.
+    """
+    return asyncio.run(_measure_all(measures))
+
+
+async def _measure_all(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
+    return await asyncio.gather(*map(_measure, measures))
+
+
+async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
+    found: dict[TopicPartition, Row] = {}
+    there: dict[TopicPartition, LogEnds] = {}
+    absent: list[TopicPartition] = []
+    for key in asked.wanted:
+        match asked.instant.logs.get(key):
+            case None:
+                absent.append(key)
+            case LogEnds() as log:
+                there[key] = log
+            case Refused() as why:
+                found[key] = _row(**why._asdict())
+    cluster = asked.cluster
+    times: dict[TopicPartition, list[Row]] = {}
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            found |= await _absent(admin, absent)
+            times, unread = await _record_times(admin, {key: asked.wanted[key] for key in there}, there)
+    except (ClientError, KafkaError) as error:
+        found |= {key: _row(problem=cluster.failing(error)) for key in absent}
+        unread = dict.fromkeys(there, cluster.failing(error))  # the ends of their logs are known all the same
+    for key, log in there.items():
+        found[key] = _row(
+            **log._asdict(),
+            records=times.get(key, []),
+            measured_time=asked.instant.measured_ms * 1000,
+            problem=unread.get(key),
+        )
+    return found
+
+
+async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicPartition, Row]:
+    """Why partitions were not listed: deleted, or not for this principal to see."""
+    described = await admin.describe_topics({key.topic for key in places})
+    gone = UnknownTopicOrPartition()
+    return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in places}
+
+
+async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -> dict[Position, int | None]:
+    """When the first records from there on were written, in ms; None: there is none. What cannot be read is missing,
+    which is all of them when the cluster does not answer.
+    """
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            return dict((await admin.record_timestamps(positions)).done)
+    except (ClientError, KafkaError):
+        return {}
+
+
+async def _record_times(
+    admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]
+) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, str]]:
+    """The records, and why some could not be read. An offset before the log is as its first one; one after its end has
+    no record.
+    """
+    offsets_by_position: dict[Position, list[int]] = {}
+    for key, offsets in wanted.items():
+        for offset in offsets:
+            if offset < logs[key].log_end_offset:
+                position = Position(key.topic, key.partition, max(offset, logs[key].log_start_offset))
+                offsets_by_position.setdefault(position, []).append(offset)
+    read = await admin.first_records(offsets_by_position)
+    in_transactions = [at for at, record in read.done.items() if record is not None and record.is_transactional]
+    committed = await admin.first_records(in_transactions, read_committed=True)
+    found: dict[TopicPartition, list[Row]] = {}
+    for position, record in read.done.items():
+        if position in committed.failed:
+            continue
+        key = TopicPartition(position.topic, position.partition)
+        is_there, time_us = _within(record, logs[key].log_end_offset)
+        is_left, left_us = _within(committed.done.get(position, record), logs[key].last_stable_offset)
+        row = {"is_there": is_there, "time": time_us, "is_committed_there": is_left, "committed_time": left_us}
+        found.setdefault(key, []).extend({"offset": offset, **row} for offset in offsets_by_position[position])
+    unread = {
+        TopicPartition(
+            position.topic, position.partition
+        ): f"the record at offset {position.offset}: {refused(failure).problem}"
+        for position, failure in {**read.failed, **committed.failed}.items()
+    }
+    return found, unread
+
+
+def _within(record: FirstRecord | None, end: int) -> tuple[bool, int | None]:
+    """Whether there is a record before the end, and its timestamp in µs, None: it has none."""
+    if record is None or record.offset >= end:
+        return False, None
+    return True, record.timestamp * 1000 if 0 <= record.timestamp <= LAST_MS else None
+
+
+def _row(**found: Any) -> Row:
+    nothing = dict.fromkeys(
+        ("topic_id", "log_start_offset", "last_stable_offset", "log_end_offset", "records", "measured_time", "problem")
+    )
+    return {**nothing, "is_deleted": False, **found}

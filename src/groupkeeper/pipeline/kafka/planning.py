@@ -1,0 +1,343 @@
+"""What a read consists of: partitions and their ranges of offsets, asked of the clusters, and how tasks share them."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeVar
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, measure_logs
+from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.runtime.options import EARLIEST, LATEST, ClusterOptions, Options, Start
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
+from groupkeeper.protocol.uuids import uuid_text
+
+__all__ = [
+    "RECORDS_PER_TASK",
+    "RECORDS_WORTH_A_TASK",
+    "Plan",
+    "Range",
+    "by_cluster",
+    "named",
+    "pack",
+    "plan",
+    "plan_or_raise",
+    "share",
+]
+
+
+class Sized(Protocol):
+    """Something to read of which the number of records is known."""
+
+    @property
+    def size(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sized)
+
+RECORDS_WORTH_A_TASK = 100_000
+"""A task costs as much as reading this many records."""
+
+RECORDS_PER_TASK = 1_000_000
+"""At most about so many: it bounds what a failure costs, and lets a cluster with more cores than this machine work."""
+
+_PARTITIONS_PER_TASK = 2000
+_SLACK = 1.2
+"""A partition that is hardly larger than a task's share is not cut."""
+
+_DEFAULT_NAME = "cluster"
+"""Of a cluster that has no id (brokers before 0.10.1) and was given no name."""
+
+
+class Range(NamedTuple):
+    """Records to read: offsets from `start` to before `end`. `name` is the cluster's in the rows, `cluster` its number
+    in the options.
+    """
+
+    cluster: int
+    name: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Offsets in the range: at most as many records are there."""
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"cluster {self.name}, partition {self.topic}-{self.partition}"
+
+
+class Plan(NamedTuple):
+    """All ranges, those without records included, and why clusters cannot be read, by their titles. `instants` are of
+    the clusters that can, when it is the offsets topic that is read.
+    """
+
+    ranges: list[Range]
+    failed: dict[str, SourceError]
+    instants: dict[str, Instant]
+
+
+class _Planned(NamedTuple):
+    """What one cluster has."""
+
+    ranges: list[Range]
+    instant: Instant | None
+
+
+async def plan(options: Options) -> Plan:
+    """Ask all clusters at the same time; those whose offsets topic is read, of all their logs too."""
+    measures = options.rows == "decoded"
+    return await _plan(options, measures=measures)
+
+
+async def _plan(options: Options, *, measures: bool) -> Plan:
+    asked = [_plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    ranges: list[Range] = []
+    failed: dict[str, SourceError] = {}
+    instants: dict[str, Instant] = {}
+    title_by_name: dict[str, str] = {}
+    for cluster, result in zip(options.clusters, found, strict=True):
+        if isinstance(result, SourceError):
+            failed[cluster.title] = result
+        elif isinstance(result, BaseException):
+            raise result
+        elif (name := next((each.name for each in result.ranges), cluster.title)) in title_by_name:
+            failed[cluster.title] = SourceError(f"cluster {cluster.title}: it is {name}, as {title_by_name[name]} is")
+        else:
+            title_by_name[name] = cluster.title
+            ranges += result.ranges
+            if result.instant is not None:
+                instants[name] = result.instant
+    return Plan(ranges, failed, instants)
+
+
+def named(options: Options, ranges: Iterable[Range]) -> Options:
+    """The options with names for all clusters that ranges are of: what clusters are called by their ids is then known
+    where rows are matched with clusters.
+    """
+    names = {each.cluster: each.name for each in ranges}
+    clusters = [each._replace(name=names.get(number, each.name)) for number, each in enumerate(options.clusters)]
+    return options._replace(clusters=tuple(clusters))
+
+
+async def plan_or_raise(options: Options) -> list[Range]:
+    """The ranges alone; raises SourceError when a cluster cannot be read."""
+    found = await _plan(options, measures=False)
+    for failure in found.failed.values():
+        raise failure
+    return found.ranges
+
+
+async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Planned:
+    """The ranges of one cluster. Raises SourceError."""
+    cluster = options.clusters[number]
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            is_asked = measures or not cluster.name
+            cluster_id = (await admin.describe_cluster()).cluster_id if is_asked else None
+            name = cluster.name or cluster_id or _DEFAULT_NAME
+            partitions = await _partitions(admin, cluster)
+            _check_named(cluster, partitions)
+            earliest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.earliest()))
+            latest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.latest()))
+            log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
+            starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
+            ends = await _offsets(admin, cluster, cluster.end, log, False)
+            instant = await _instant(admin, cluster_id, ends) if measures else None  # after the offsets topic's ends
+    except (ClientError, KafkaError) as error:
+        raise SourceError(cluster.failing(error)) from error
+    ranges = []
+    for key in partitions:
+        first, last = log[key]
+        found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
+        ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
+    return _Planned(ranges, instant)
+
+
+async def _instant(admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int]) -> Instant | None:
+    """None when there is no partition of an offsets topic."""
+    measured_ms, logs = await measure_logs(admin)
+    place = next(iter(stable), None)
+    if place is None:
+        return None
+    own = logs.get(place)
+    identity = Identity(cluster_id, own.topic_id if isinstance(own, LogEnds) else None)
+    offsets = {each.partition: offset for each, offset in stable.items()}
+    return Instant(measured_ms, identity, place.topic, offsets, logs)
+
+
+def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) -> None:
+    """Offsets and times are for partitions that are read: a name that is wrong would have no effect."""
+    read = set(partitions)
+    for which, start in (("starting", cluster.start), ("ending", cluster.end)):
+        for topic, number in (*start.offset_by_partition, *start.timestamp_by_partition):
+            if TopicPartition(topic, number) not in read:
+                raise SourceError(
+                    f"cluster {cluster.title}: {which} offset or time of {topic}-{number}, which is not among the "
+                    "partitions to read"
+                )
+
+
+def _within_log(found: Range, first: int, last: int, fails_on_data_loss: bool) -> Range:
+    """The part of the range that the log has; raises SourceError for the rest when that counts as loss."""
+    way_out = "set failOnDataLoss=false to read what is there"
+    if found.start < first and fails_on_data_loss:
+        raise SourceError(
+            f"{found}: offsets {found.start} to {first - 1} are gone, the log starts at {first}: {way_out}"
+        )
+    if max(found.start, found.end) > last and fails_on_data_loss:
+        wanted = max(found.start, found.end)
+        raise SourceError(f"{found}: offset {wanted} is beyond the end of the log, which is {last}: {way_out}")
+    start = min(max(found.start, first), last)
+    return found._replace(start=start, end=max(start, min(found.end, last)))
+
+
+async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartition]:
+    names: Iterable[str] | None = cluster.topics
+    if cluster.pattern is not None:
+        try:
+            pattern = re.compile(cluster.pattern)
+        except re.error as error:
+            raise SourceError(f"subscribePattern={cluster.pattern}: {error}") from None
+        listed = await admin.list_topics(include_internal=True)
+        names = [topic.name for topic in listed if pattern.fullmatch(topic.name)]
+        if not names:
+            raise SourceError(f"cluster {cluster.title}: no topic matches subscribePattern={cluster.pattern}")
+    elif cluster.partitions is not None:
+        names = cluster.partitions
+    described = await admin.describe_topics(names)
+    for topic, failure in described.failed.items():
+        raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}")
+    found = []
+    for topic, description in described.done.items():
+        _check_id(cluster, description)
+        there = [each.partition for each in description.partitions]
+        wanted = there if cluster.partitions is None else cluster.partitions[topic]
+        for partition in wanted:
+            if partition not in there:
+                raise SourceError(f"cluster {cluster.title}: {topic} has no partition {partition}")
+            found.append(TopicPartition(topic, partition))
+    return found
+
+
+def _check_id(cluster: ClusterOptions, found: TopicDescription) -> None:
+    wanted = cluster.topic_ids.get(found.name)
+    now = None if found.topic_id is None else uuid_text(found.topic_id)
+    if wanted and now and now != wanted:
+        raise SourceError(
+            f"cluster {cluster.title}: topic {found.name} was deleted and made again: its id is {now}, not {wanted}"
+        )
+
+
+async def _listed(
+    admin: Admin, cluster: ClusterOptions, specs: Mapping[TopicPartition, OffsetSpec]
+) -> Mapping[TopicPartition, ListedOffset]:
+    found = await admin.list_offsets(specs, read_committed=cluster.reads_committed)
+    for key, failure in found.failed.items():
+        raise SourceError(f"cluster {cluster.title}, partition {key}: {_why(failure)}")
+    return found.done
+
+
+async def _offsets(
+    admin: Admin, cluster: ClusterOptions, wanted: Start, log: Mapping[TopicPartition, tuple[int, int]], fails: bool
+) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    times: dict[TopicPartition, OffsetSpec] = {}
+    for key, (first, last) in log.items():
+        timestamp = wanted.timestamp_by_partition.get(key, wanted.timestamp_ms)
+        offset = wanted.offset_by_partition.get(key, wanted.offset)
+        if timestamp is not None:
+            times[key] = OffsetSpec(timestamp)
+        else:
+            found[key] = first if offset == EARLIEST else last if offset == LATEST else offset
+    if times:
+        for key, listed in (await _listed(admin, cluster, times)).items():
+            if listed.offset < 0 and fails:
+                time = times[key].timestamp
+                raise SourceError(
+                    f"cluster {cluster.title}, partition {key}: no record at or after {time}: "
+                    "set startingOffsetsByTimestampStrategy=latest to start at the end then"
+                )
+            found[key] = log[key][1] if listed.offset < 0 else min(listed.offset, log[key][1])
+    return found
+
+
+def _why(failure: Failure) -> str:
+    if isinstance(failure, UnknownTopicOrPartition):
+        return "it does not exist"
+    if isinstance(failure, TopicAuthorizationFailed):
+        return "not authorized: the principal needs Describe and Read on the topic"
+    return f"{type(failure).__name__}: {failure}".removesuffix(": ")
+
+
+def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
+    """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut.
+
+    There are at least as many tasks as asked for, if there are as many offsets, and none has more records than allowed.
+    """
+    ranges = [each for each in ranges if each.size]
+    total = sum(each.size for each in ranges)
+    tasks = options.tasks or _tasks_for(total)
+    tasks = max(tasks, -(-len(ranges) // _PARTITIONS_PER_TASK))
+    limit = max(1, total // tasks if options.tasks else -(-total // tasks))
+    slack = 1.0 if options.tasks else _SLACK
+    most = options.max_records_per_task
+    if most is not None:
+        limit = min(limit, most)
+        slack = min(slack, most / limit)
+    return _packed([piece for each in ranges for piece in _cut(each, limit, slack)], tasks, most)
+
+
+def by_cluster(ranges: Iterable[Range]) -> list[list[Range]]:
+    """The ranges of each cluster by themselves: a reader has connections to one."""
+    found: dict[int, list[Range]] = {}
+    for each in ranges:
+        found.setdefault(each.cluster, []).append(each)
+    return list(found.values())
+
+
+def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
+    """Parts that cannot be cut, by tasks of about equal size; `tasks` None: as many as are worth it."""
+    total = sum(part.size for part in parts)
+    return _packed(parts, tasks or _tasks_for(total))
+
+
+def _tasks_for(records: int) -> int:
+    """One for each core of this machine where they are worth it, more where there is much to read."""
+    return max(min(os.cpu_count() or 1, 1 + records // RECORDS_WORTH_A_TASK), records // RECORDS_PER_TASK)
+
+
+def _packed(parts: Sequence[S], tasks: int, most: int | None = None) -> list[list[S]]:
+    """The largest part first, each to the task that has least. Where `most` is the size of a task at most, there are
+    more tasks when they are needed.
+    """
+    packed: list[list[S]] = [[] for _ in range(min(tasks, len(parts)))]
+    least = [(0, number) for number in range(len(packed))]  # a heap
+    for part in sorted(parts, key=lambda each: -each.size):
+        size, number = least[0]
+        if most is not None and size + part.size > most:
+            heapq.heappush(least, (part.size, len(packed)))
+            packed.append([part])
+        else:
+            heapq.heapreplace(least, (size + part.size, number))
+            packed[number].append(part)
+    return packed
+
+
+def _cut(found: Range, limit: int, slack: float) -> list[Range]:
+    parts = -(-found.size // limit)
+    if parts > 1 and found.size <= limit * slack:
+        parts = 1
+    bounds = [found.start + found.size * index // parts for index in range(parts + 1)]
+    return [found._replace(start=start, end=end) for start, end in pairwise(bounds)]

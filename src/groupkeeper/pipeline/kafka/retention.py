@@ -1,0 +1,67 @@
+"""How long clusters keep the offsets of groups that are gone, as their brokers' settings say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
+from groupkeeper.protocol.errors import KafkaError
+
+__all__ = ["DEFAULT", "Asked", "Retention", "Retentions", "ask_retentions"]
+
+_RETENTION = "offsets.retention.minutes"
+_CHECK_INTERVAL = "offsets.retention.check.interval.ms"
+
+
+class Retention(NamedTuple):
+    """offsets.retention.minutes and offsets.retention.check.interval.ms of brokers, in milliseconds; Kafka's defaults
+    otherwise.
+    """
+
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    check_interval_ms: int = 10 * 60 * 1000
+
+
+DEFAULT = Retention()
+
+Retentions = Mapping[str, Retention]
+"""By cluster; what holds for those that are missing is DEFAULT."""
+
+
+class Asked(NamedTuple):
+    """What the clusters said, and a note for each that didn't."""
+
+    by_cluster: dict[str, Retention]
+    notes: list[str]
+
+
+def ask_retentions(options: Options, ranges: Iterable[Range]) -> Asked:
+    """The settings of the clusters that the ranges are of."""
+    number_by_name = {each.name: each.cluster for each in ranges}
+    return asyncio.run(_ask_all({name: options.clusters[number] for name, number in number_by_name.items()}))
+
+
+async def _ask_all(clusters: Mapping[str, ClusterOptions]) -> Asked:
+    answers = await asyncio.gather(*map(_ask, clusters.values()), return_exceptions=True)
+    asked = Asked({}, [])
+    for name, answer in zip(clusters, answers, strict=True):
+        if isinstance(answer, Retention):
+            asked.by_cluster[name] = answer
+        elif isinstance(answer, ClientError | KafkaError | LookupError | ValueError):
+            said = f"{type(answer).__name__}: {answer}".removesuffix(": ")
+            days = DEFAULT.retention_ms // (24 * 3600 * 1000)
+            asked.notes.append(f"cluster {name} does not tell {_RETENTION} ({said}): {days} days are taken for it")
+        else:
+            raise answer
+    return asked
+
+
+async def _ask(cluster: ClusterOptions) -> Retention:
+    async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+        settings = await admin.broker_settings([_RETENTION, _CHECK_INTERVAL])
+    return Retention(int(settings[_RETENTION]) * 60_000, int(settings[_CHECK_INTERVAL]))

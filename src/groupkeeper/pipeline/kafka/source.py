@@ -1,0 +1,202 @@
+"""The Python Data Source `groupkeeper`: partitions of Kafka clusters as rows, in batch and as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
+from groupkeeper.pipeline.decode.batches import CorruptBatch
+from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
+from groupkeeper.pipeline.decode.records import records_seen
+from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
+from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
+from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.runtime.options import EARLIEST, LATEST, Options, Start, parse_options
+from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.pipeline.tables.schema import ddl_of
+
+__all__ = ["GroupkeeperSource", "read_ranges"]
+
+StreamOffsets = dict[str, dict[str, dict[str, int]]]
+"""Offsets by cluster, topic and partition: what a checkpoint holds."""
+
+
+class GroupkeeperSource(DataSource):
+    """For `spark.read` and `spark.readStream`, format "groupkeeper"; the options are in docs/pipeline.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "groupkeeper"
+
+    def schema(self) -> str:
+        options = parse_options(self.options, is_streaming=None)
+        if options.rows == "decoded":
+            return DECODED.ddl
+        return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(parse_options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return StreamReader(parse_options(self.options, is_streaming=True))
+
+
+class Task(InputPartition):
+    """The ranges that one task reads."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        super().__init__(list(ranges))
+
+
+class BatchReader(DataSourceReader):
+    """Everything between two offsets of each partition, both fixed when the read is planned."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Task(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_ranges(partition.value or (), self._options)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The partitions from the starting offsets on; partitions that come later are read from their beginning."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._number_by_name: dict[str, int] = {}
+        self._last: StreamOffsets | None = None
+
+    def initialOffset(self) -> StreamOffsets:  # noqa: N802
+        return _stream_offsets(self._plan(), starts=True)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
+        latest = self._last or self._latest()
+        if not isinstance(limit, ReadMaxRows):
+            return latest
+        return _limited(self._with_new_partitions(start, latest), latest, limit.max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._last = self._latest()
+
+    def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
+        if not set(end) <= set(self._number_by_name):
+            self._plan(Start(LATEST))
+        start = self._with_new_partitions(start, end)
+        ranges = [
+            Range(self._number_by_name[name], name, topic, int(partition), start[name][topic][partition], last)
+            for name, topics in end.items()
+            for topic, partitions in topics.items()
+            for partition, last in partitions.items()
+        ]
+        if self._options.fails_on_data_loss:
+            _check_not_cut(ranges)
+        elif any(each.size < 0 for each in ranges):
+            ranges = self._from_the_begin(ranges)
+        return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_ranges(partition.value or (), self._options)
+
+    def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
+        """The start of what has an end; partitions that came later start where their logs do."""
+        known = {name: {topic: dict(own) for topic, own in topics.items()} for name, topics in start.items()}
+        places = {(name, topic, number) for name in end for topic in end[name] for number in end[name][topic]}
+        new = [place for place in places if place[2] not in known.get(place[0], {}).get(place[1], {})]
+        first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True) if new else {}
+        for name, topic, number in new:
+            at = min(first[name][topic][number], end[name][topic][number])
+            known.setdefault(name, {}).setdefault(topic, {})[number] = at
+        return known
+
+    def _from_the_begin(self, ranges: Sequence[Range]) -> list[Range]:
+        """Where a log ends before the stream had come, it is another one, or was cut: what is there is read."""
+        first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True)
+        return [
+            each._replace(start=min(first[each.name][each.topic][str(each.partition)], each.end))
+            if each.size < 0
+            else each
+            for each in ranges
+        ]
+
+    def _latest(self) -> StreamOffsets:
+        return _stream_offsets(self._plan(Start(LATEST)), starts=False)
+
+    def _plan(self, start: Start | None = None) -> list[Range]:
+        options = self._options
+        if start is not None:
+            options = options._replace(clusters=tuple(each._replace(start=start) for each in options.clusters))
+        ranges = asyncio.run(plan_or_raise(options))
+        self._number_by_name |= {each.name: each.cluster for each in ranges}
+        return ranges
+
+
+def read_ranges(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:
+    """The rows of one task as Arrow batches, cluster after cluster. Raises SourceError."""
+    for own in by_cluster(ranges):
+        for fetched in fetch(own, options):
+            yield from _rows(fetched, options)
+
+
+def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
+    try:
+        records = records_seen(fetched.batches, fetched.sets)
+    except CorruptBatch as error:
+        raise corrupt(fetched.ranges[error.index], error) from error
+    if options.rows == "decoded":
+        if options.latest_only:
+            records = latest_of_keys(records)
+        yield from decode(records, places_of([Origin(each.name, each.partition) for each in fetched.ranges]))
+    else:
+        places = [(each.name, each.topic, each.partition) for each in fetched.ranges]
+        yield raw_batch(records, places, options.includes_headers)
+
+
+def _check_not_cut(ranges: Sequence[Range]) -> None:
+    """Raises SourceError where a stream has come further than the log goes."""
+    for each in ranges:
+        if each.size < 0:
+            raise SourceError(
+                f"{each}: the stream had come to offset {each.start}, the log only goes to {each.end} now: it has been "
+                "cut, or is another one: use another checkpointLocation, or set failOnDataLoss=false to go on there"
+            )
+
+
+def _stream_offsets(ranges: Sequence[Range], *, starts: bool) -> StreamOffsets:
+    found: StreamOffsets = {}
+    for each in ranges:
+        partitions = found.setdefault(each.name, {}).setdefault(each.topic, {})
+        partitions[str(each.partition)] = each.start if starts else each.end
+    return found
+
+
+def _limited(start: StreamOffsets, latest: StreamOffsets, limit: int) -> StreamOffsets:
+    """Offsets on the way to the latest ones, at most `limit` records ahead, each partition by its share."""
+    ahead = {
+        (name, topic, partition): max(0, last - start[name][topic][partition])
+        for name, topics in latest.items()
+        for topic, partitions in topics.items()
+        for partition, last in partitions.items()
+    }
+    total = sum(ahead.values())
+    if total <= limit:
+        return latest
+    found: StreamOffsets = {}
+    passed = 0
+    for (name, topic, partition), size in ahead.items():
+        share = (passed + size) * limit // total - passed * limit // total  # what is lost by rounding the next one gets
+        passed += size
+        found.setdefault(name, {}).setdefault(topic, {})[partition] = start[name][topic][partition] + share
+    return found

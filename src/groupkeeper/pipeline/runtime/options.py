@@ -1,0 +1,303 @@
+"""Options of the source, by the names that Spark's Kafka connector gives them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from groupkeeper.pipeline.runtime.errors import SourceError
+
+__all__ = ["ClusterOptions", "Options", "Start", "parse_options"]
+
+EARLIEST = -2
+LATEST = -1
+
+OffsetsByPartition = Mapping[tuple[str, int], int]
+_NONE: OffsetsByPartition = MappingProxyType({})
+
+
+class Start(NamedTuple):
+    """From where, or up to where, to read: offsets or times of single partitions, and what holds for the others.
+
+    `offset` is EARLIEST or LATEST, `timestamp_ms` takes its place when it is not None. Times find the first record
+    at or after them.
+    """
+
+    offset: int
+    timestamp_ms: int | None = None
+    offset_by_partition: OffsetsByPartition = _NONE
+    timestamp_by_partition: OffsetsByPartition = _NONE
+
+
+class ClusterOptions(NamedTuple):
+    """A cluster to read. `name` None: it is called by its cluster id. One of the three selections is given."""
+
+    name: str | None
+    properties: Mapping[str, str]
+    """Kafka's client properties by their Java names, bootstrap.servers among them."""
+    topics: tuple[str, ...] | None
+    pattern: str | None
+    partitions: Mapping[str, tuple[int, ...]] | None
+    start: Start
+    end: Start
+    topic_ids: Mapping[str, str] = MappingProxyType({})
+    """Topics of which only those with these ids are meant."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.properties["bootstrap.servers"]
+
+    @property
+    def reads_committed(self) -> bool:
+        return self.properties.get("isolation.level", "read_committed") == "read_committed"
+
+    @property
+    def title(self) -> str:
+        """What errors call the cluster."""
+        return self.name or self.bootstrap_servers
+
+    def failing(self, error: Exception) -> str:
+        """The error with the cluster's name, which is said once where the error begins with it."""
+        text = str(error)
+        return f"cluster {text}" if text.startswith(f"{self.title}: ") else f"cluster {self.title}: {text}"
+
+
+class Options(NamedTuple):
+    """All options of a read."""
+
+    clusters: tuple[ClusterOptions, ...]
+    rows: str = "records"
+    latest_only: bool = False
+    includes_headers: bool = False
+    fails_on_data_loss: bool = True
+    fails_without_later_record: bool = True
+    tasks: int | None = None
+    """Least number of tasks; None: the source chooses."""
+    max_records_per_task: int | None = None
+    max_offsets_per_trigger: int | None = None
+    poll_timeout_ms: int = 120_000
+    checks_crcs: bool = True
+
+
+_PER_CLUSTER = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "topicIds",
+)
+_OWN = ("cluster", "clusters", "rows", "latestOnly")
+_COMMON = (
+    "failOnDataLoss",
+    "includeHeaders",
+    "kafkaConsumer.pollTimeoutMs",
+    "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition",
+    "minPartitions",
+    "startingOffsetsByTimestampStrategy",
+)
+_WITHOUT_EFFECT = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix")
+_NAMES = {name.lower(): name for name in (*_PER_CLUSTER, *_OWN, *_COMMON, *_WITHOUT_EFFECT)}
+_ROWS = ("records", "decoded")
+_OFFSETS_TOPIC = "__consumer_offsets"
+_PREFIX = "kafka."
+
+
+def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = False) -> Options:
+    """What the options ask for; `is_streaming` None: it is not known yet whether a stream will be read.
+
+    Raises SourceError that names the option which is wrong.
+    """
+    given = _named(options)
+    rows = given.get("rows", "records")
+    if rows not in _ROWS:
+        raise SourceError(f"rows={rows}: one of {', '.join(_ROWS)} is needed")
+    latest_only = _boolean(given, "latestOnly", False)
+    if latest_only and rows != "decoded":
+        raise SourceError("latestOnly=true needs rows=decoded")
+    if is_streaming and (wrong := [name for name in given if name.startswith("ending")]):
+        raise SourceError(f"{wrong[0]}: a stream has no end")
+    strategy = given.get("startingOffsetsByTimestampStrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise SourceError(f"startingOffsetsByTimestampStrategy={strategy}: error or latest is needed")
+    clusters = _clusters(given, rows, is_streaming)
+    return Options(
+        clusters=clusters,
+        rows=rows,
+        latest_only=latest_only,
+        includes_headers=_boolean(given, "includeHeaders", False),
+        fails_on_data_loss=_boolean(given, "failOnDataLoss", True),
+        fails_without_later_record=strategy == "error",
+        tasks=_number(given, "minPartitions"),
+        max_records_per_task=_number(given, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=_number(given, "maxOffsetsPerTrigger"),
+        poll_timeout_ms=_number(given, "kafkaConsumer.pollTimeoutMs") or 120_000,
+        checks_crcs=_boolean(given, "kafka.check.crcs", True),
+    )
+
+
+def _named(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options by their names as they are documented; Spark may hand them over in lower case."""
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        folded = name.lower()
+        text = value if isinstance(value, str) else json.dumps(value)
+        if folded.startswith(_PREFIX):
+            given[folded] = text
+        elif folded in _NAMES:
+            given[_NAMES[folded]] = text
+        elif folded == "path":  # of load("…")
+            raise SourceError(f"path={text}: files are read by groupkeeper.pipeline.transforms.decoded.decode_archive")
+        else:
+            near = difflib.get_close_matches(folded, _NAMES, 1)
+            hint = f": did you mean {_NAMES[near[0]]}?" if near else ""
+            raise SourceError(f"unknown option {name}{hint}")
+    return given
+
+
+def _clusters(given: dict[str, str], rows: str, is_streaming: bool | None) -> tuple[ClusterOptions, ...]:
+    if "clusters" not in given:
+        return (_cluster(given.get("cluster"), given, rows, is_streaming),)
+    if "cluster" in given:
+        raise SourceError("cluster and clusters cannot both be given")
+    found = _json("clusters", given["clusters"])
+    if not found or not isinstance(found, dict | list):
+        raise SourceError('clusters: at least one is needed, as {"name": {"kafka.bootstrap.servers": "host:9092"}}')
+    clusters = []
+    for name, own in found.items() if isinstance(found, dict) else [(None, own) for own in found]:
+        if not isinstance(own, dict):
+            raise SourceError(f"clusters: {name or own} has no options of its own: a JSON object is needed")
+        own = _named(own)
+        shared = {key: value for key, value in given.items() if key != "clusters"}
+        if any(key in own for key in ("subscribe", "subscribePattern", "assign")):
+            shared = {k: v for k, v in shared.items() if k not in ("subscribe", "subscribePattern", "assign")}
+        clusters.append(_cluster(name or own.get("cluster"), shared | own, rows, is_streaming))
+    titles = [each.title for each in clusters]
+    if twice := [title for title in titles if titles.count(title) > 1]:
+        raise SourceError(f"clusters: {twice[0]} is there twice")
+    return tuple(clusters)
+
+
+def _cluster(name: str | None, given: dict[str, str], rows: str, is_streaming: bool | None) -> ClusterOptions:
+    properties = {key.removeprefix(_PREFIX): value for key, value in given.items() if key.startswith(_PREFIX)}
+    if not properties.get("bootstrap.servers", "").strip():
+        of = f"cluster {name}: " if name else ""
+        raise SourceError(f"{of}kafka.bootstrap.servers is missing: host:port,host:port")
+    isolation = properties.get("isolation.level", "read_committed")
+    if isolation not in ("read_committed", "read_uncommitted"):
+        raise SourceError(f"kafka.isolation.level={isolation}: read_committed or read_uncommitted is needed")
+    selections = [key for key in ("subscribe", "subscribePattern", "assign") if key in given]
+    if len(selections) > 1:
+        raise SourceError(f"{' and '.join(selections)} cannot both be given")
+    if not selections and rows == "decoded":
+        given = given | {"subscribe": _OFFSETS_TOPIC}
+    elif not selections:
+        raise SourceError("one of subscribe, subscribePattern, assign is needed")
+    topics = tuple(dict.fromkeys(part.strip() for part in given.get("subscribe", "").split(",") if part.strip()))
+    if "subscribe" in given and not topics:
+        raise SourceError("subscribe: a topic is needed, or several with commas between")
+    default = EARLIEST if rows == "decoded" or not is_streaming else LATEST
+    return ClusterOptions(
+        name=name,
+        properties=properties,
+        topics=topics or None,
+        pattern=given.get("subscribePattern"),
+        partitions=_assign(given["assign"]) if "assign" in given else None,
+        start=_start(given, "starting", default, is_streaming),
+        end=_start(given, "ending", LATEST, is_streaming),
+        topic_ids={topic: str(own) for topic, own in _json_object("topicIds", given.get("topicIds", "{}")).items()},
+    )
+
+
+def _assign(text: str) -> dict[str, tuple[int, ...]]:
+    found = _json_object("assign", text)
+    try:
+        return {topic: tuple(int(number) for number in numbers) for topic, numbers in found.items()}
+    except (TypeError, ValueError):
+        raise SourceError(f'assign={text}: it is written as {{"topic": [0, 1]}}') from None
+
+
+def _start(given: Mapping[str, str], which: str, default: int, is_streaming: bool | None) -> Start:
+    times, time = given.get(f"{which}OffsetsByTimestamp"), given.get(f"{which}Timestamp")
+    offsets = given.get(f"{which}Offsets")
+    if time is not None:
+        return Start(default, _at_least(0, f"{which}Timestamp", _integer(f"{which}Timestamp", time)))
+    if times is not None:
+        name = f"{which}OffsetsByTimestamp"
+        return Start(default, timestamp_by_partition=_by_partition(name, times, 0))
+    if offsets is None:
+        return Start(default)
+    if offsets.strip().lower() == "latest":
+        if which == "starting" and is_streaming is False:
+            raise SourceError("startingOffsets=latest: there would be nothing to read")
+        return Start(LATEST)
+    if offsets.strip().lower() == "earliest":
+        if which == "ending":
+            raise SourceError("endingOffsets=earliest: there would be nothing to read")
+        return Start(EARLIEST)
+    return Start(default, offset_by_partition=_by_partition(f"{which}Offsets", offsets, EARLIEST))
+
+
+def _by_partition(name: str, text: str, least: int) -> dict[tuple[str, int], int]:
+    found = _json_object(name, text)
+    try:
+        return {
+            (topic, int(number)): _at_least(least, name, int(value))
+            for topic, numbers in found.items()
+            for number, value in numbers.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        raise SourceError(f'{name}={text}: it is written as {{"topic": {{"0": 23}}}}') from None
+
+
+def _at_least(least: int, name: str, value: int) -> int:
+    """Lower numbers have a meaning of their own in Kafka's requests, or none."""
+    if value < least:
+        kind = "an offset, -1 (latest) or -2 (earliest)" if least else "a time in milliseconds"
+        raise SourceError(f"{name}: {value}: {kind} is needed")
+    return value
+
+
+def _json_object(name: str, text: str) -> dict[str, Any]:
+    found = _json(name, text)
+    if not isinstance(found, dict):
+        raise SourceError(f"{name}={text}: a JSON object is needed")
+    return found
+
+
+def _json(name: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{name}: no JSON ({error.msg} at column {error.colno}): {text}") from None
+
+
+def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise SourceError(f"{name}={text}: true or false is needed")
+    return text == "true"
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
+        return None
+    value = _integer(name, given[name])
+    if value < 1:
+        raise SourceError(f"{name}={value}: a number from 1 on is needed")
+    return value
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise SourceError(f"{name}={text}: a whole number is needed") from None

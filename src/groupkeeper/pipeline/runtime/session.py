@@ -1,0 +1,321 @@
+"""The Spark session of a job: Java, Python, addresses and noise are seen to here."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import getproxies
+
+from groupkeeper.pipeline.runtime.errors import SourceError, first_line, killed_for, last_reason
+from groupkeeper.pipeline.runtime.java import find_java
+from groupkeeper.pipeline.runtime.shipping import package_archive
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["fixed_settings", "log_path", "merged_settings", "start_session"]
+
+_LOG_CONFIGURATION = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.append = true
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "{cores}",
+    "spark.ui.enabled": "false",
+}
+_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""Rows from Python are read from Arrow's vectors without a check of each access, a tenth of their cost: what Spark asks
+for is within the batch, and it looks for nulls itself.
+"""
+_SHORT = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:-BytecodeVerificationRemote -XX:MetaspaceSize=256m -Xmn256m"
+)
+"""For Java that ends before its better compiler pays: half of the CPU of a start. Spark's own classes need no
+verification, and nothing is collected before there is something to collect.
+"""
+_SHORT_LOCAL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Plans of few rows are run as they are: a quarter less again."""
+
+_APPENDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+"""What is given by these is said to Java after ours: of two values of an option it takes the last."""
+_OUR_COLLECTOR = "-XX:+UseSerialGC"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+
+_CONNECT = "pip install 'pyspark[connect]'"
+_CONNECT_PORT = 15002
+_PATIENCE_S = 10
+"""For a master or server that is asked whether it is there. Spark itself takes minutes to find out."""
+
+
+def start_session(
+    name: str = "groupkeeper",
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    is_short: bool = False,
+    has_source: bool = True,
+) -> SparkSession:
+    """A session with the source `groupkeeper` registered, unless `has_source` says no (a worker of Spark's is started
+    for that); the one that runs already is taken when there is one.
+
+    `master` is Spark's URL, None: what spark-submit says, where it started this process, else all cores of this
+    machine. There Spark's own settings stay as they are. `remote` that of a Spark Connect server, which takes
+    its place. `settings` win over ours, but options for Java are added to them. What Spark and Java say goes to the
+    file `log`, None: one in the directory for temporary files. `is_short`: there is little to do, so that a quick start
+    is worth more than speed. To other machines this package is sent; numpy, pyarrow and its other dependencies must be
+    there. Raises SourceError when the extra or a Java is missing, when Spark does not start, or when the server cannot
+    change a setting.
+    """
+    try:
+        if remote is not None:
+            session = _connected(name, remote, settings or {})
+        else:
+            session = _started(name, master, settings or {}, log or log_path(), is_short)
+    except ModuleNotFoundError as error:
+        raise SourceError(
+            f"{error.name or 'pyspark'} is missing: pip install '.[spark]' in a checkout brings it"
+        ) from None
+    if has_source:
+        from groupkeeper.pipeline.kafka.source import GroupkeeperSource
+
+        session.dataSource.register(GroupkeeperSource)
+    return session
+
+
+def log_path() -> Path:
+    """Where Spark and Java write what they say in this process, unless another file is given."""
+    return Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
+
+
+def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _look_for_server(remote)
+    builder = SparkSession.builder.appName(name)
+    for key, value in _of_session().items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.remote(remote).getOrCreate()
+        _set_at_server(session, remote, settings)
+        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+    except ImportError as error:
+        raise SourceError(f"--remote needs Spark Connect's client ({first_line(error)}): {_CONNECT}") from None
+    except PySparkException as error:
+        raise SourceError(f"{remote}: {first_line(error)}") from error
+    return session
+
+
+def _is_submitted() -> bool:
+    """Whether spark-submit has started this process: a Java runs, with all settings of a cluster."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _started(name: str, master: str | None, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
+    if _is_submitted():
+        return _submitted(name, master, settings)
+    return _started_here(name, master or "local[*]", settings, log, is_short)
+
+
+def _submitted(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    """Only what the session itself needs is set."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**_of_session(), **settings}.items():
+        builder = builder.config(key, value)
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    if not _is_local(str(session.sparkContext.master)):
+        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+    return session
+
+
+def _of_session() -> dict[str, str]:
+    """What is a session's own; the rest is the cluster's."""
+    return {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
+
+
+def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path, is_short: bool) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _look_for_master(master)
+    builder = SparkSession.builder.appName(name)
+    for key, value in merged_settings(_settings(master, log, is_short), settings).items():
+        builder = builder.config(key, value)
+    _set_environment(master)
+    before = log.stat().st_size if log.exists() else 0
+    try:
+        with _noise_to(log):
+            session = builder.master(master).getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
+        raise SourceError(f"Spark does not start with the master {master}: {reason} (its log: {log})") from error
+    if not _is_local(master):
+        session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
+    return session
+
+
+def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What is given wins; options for Java stand after ours."""
+    found = {**ours, **given}
+    for key in _APPENDED:
+        if key in ours and key in given:
+            # Java does not start with two of them.
+            kept = ours[key].replace(_OUR_COLLECTOR, "") if _COLLECTOR.search(given[key]) else ours[key]
+            found[key] = " ".join([*kept.split(), given[key]])
+    return found
+
+
+def fixed_settings(names: Iterable[str], is_modifiable: Callable[[str], bool]) -> list[str]:
+    """Those that a server has for good. What it does not know of SQL (catalogs, say) it takes all the same."""
+    return [name for name in names if not name.startswith("spark.sql.") and not is_modifiable(name)]
+
+
+def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, str]) -> None:
+    """The builder would only warn of what the server does not take."""
+    if fixed := fixed_settings(settings, session.conf.isModifiable):
+        session.stop()
+        raise SourceError(
+            f"{remote}: {', '.join(fixed)}: only where the server is started can this be set: leave it out"
+        )
+    for key, value in settings.items():
+        session.conf.set(key, value)
+
+
+def _look_for_master(master: str) -> None:
+    """Raises SourceError when nobody listens at the URL of a standalone master, nor at the others' that it names."""
+    if master.startswith("spark://"):
+        _look_for("Spark master", "--master", master.removeprefix("spark://").split(","))
+
+
+def _look_for_server(remote: str) -> None:
+    """The same of a Spark Connect server, unless there are proxies by which its client may reach it."""
+    place = remote.removeprefix("sc://").partition("/")[0]
+    if place != remote and not getproxies().keys() - {"no"}:
+        has_port = re.search(r":\d+$", place) is not None
+        _look_for("Spark Connect server", "--remote", [place if has_port else f"{place}:{_CONNECT_PORT}"])
+
+
+def _look_for(what: str, option: str, places: Sequence[str]) -> None:
+    said: dict[str, str] = {}
+    for place in places:
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdecimal():
+            return  # Spark says what is wrong with it
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
+        except (OSError, OverflowError) as error:
+            said[place] = getattr(error, "strerror", None) or str(error)
+        else:
+            return
+    reasons = "; ".join(f"{place}: {reason}" for place, reason in said.items())
+    raise SourceError(f"no {what} is there ({reasons}): start it, or say by {option} where it is")
+
+
+def _reason(error: Exception, log: str) -> str:
+    """Why Spark does not start: what Java says, or what it wrote before it ended."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    killed = killed_for(log)
+    if killed is not None:
+        return killed
+    try:
+        told = first_line(error)  # asks Java
+    except Py4JError as gone:
+        error, told = gone, "Java has ended"
+    has_ended = isinstance(error, Py4JNetworkError) or "JAVA_GATEWAY_EXITED" in told
+    return (last_reason(log) if has_ended else None) or told
+
+
+def _scratch() -> Path:
+    """A directory that goes with this process."""
+    scratch = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch
+
+
+def _settings(master: str, log: Path, is_short: bool) -> dict[str, str]:
+    found = dict(_ALWAYS)
+    java_options = f"{_ARROW} {_SHORT}" if is_short else _ARROW
+    if _is_local(master):
+        cores = str(os.cpu_count() or 1)
+        found |= {key: value.format(cores=cores) for key, value in _LOCAL.items()}
+        found |= _SHORT_LOCAL if is_short else {}
+    else:
+        found["spark.executor.extraJavaOptions"] = java_options
+    scratch = _scratch()
+    configuration = scratch / "log4j2.properties"
+    configuration.write_text(_LOG_CONFIGURATION.format(log=log))
+    return found | {
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={configuration} -Dderby.system.home={scratch} "
+        f"-XX:+DisplayVMOutputToStderr {java_options}",  # standard output is for what is asked for
+    }
+
+
+def _set_environment(master: str) -> None:
+    """What Spark takes from the environment only; what the user has set stays."""
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if _is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.pop("SPARK_HOME", None)  # of another Spark than the one imported
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+@contextmanager
+def _noise_to(log: Path) -> Iterator[None]:
+    """Java writes to the process's standard error before its logging is set up, and inherits it for ever."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
