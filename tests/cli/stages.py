@@ -18,7 +18,8 @@ from tests.cli.share_members import ShareMember
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
-from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.connection import Connection
+from groupkeeper.client.opening import open_connection
 from groupkeeper.client.security import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
-from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.connection import Connection
+from groupkeeper.client.opening import open_connection
 from groupkeeper.client.security import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans import document

@@ -19,6 +19,7 @@ from groupkeeper.client.errors import (
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.client.topology import Node
+from groupkeeper.client.versions import ANY_VERSION
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.primitives import RootMessage
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
 
-_ANY_VERSION = 32767
 _HEAD_START_S = 0.5
 """How long one bootstrap server may take to answer before the next is tried beside it."""
 
@@ -127,7 +127,7 @@ class Cluster:
         build: Callable[[int], R],
         deadline: Deadline,
         *,
-        max_version: int = _ANY_VERSION,
+        max_version: int = ANY_VERSION,
     ) -> A:
         """Ask one broker, whichever; another one when it fails, until the deadline. Raises as ``Peer.ask`` does."""
         backoff = self.backoff()

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from groupkeeper.client.connection import DIAGNOSIS_S, Connection, open_connection
+from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import (
     AuthenticationFailed,
     CallTimedOut,
@@ -16,13 +16,11 @@ from groupkeeper.client.errors import (
     ConnectionFailed,
     SaslMissing,
     UnexpectedAnswer,
-    UnsupportedVersion,
     copy_of,
 )
-from groupkeeper.protocol.codec import MalformedMessage
-from groupkeeper.protocol.framing import api_name, decode_response
+from groupkeeper.client.opening import DIAGNOSIS_S, open_connection
+from groupkeeper.client.versions import ANY_VERSION, ask_versions, version_of
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
-from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
@@ -37,12 +35,6 @@ R = TypeVar("R", bound=RootMessage)
 
 log = logging.getLogger("groupkeeper.client")
 log.addHandler(logging.NullHandler())  # errors say the same: nothing is printed unless the program wants it
-
-SOFTWARE_NAME = "groupkeeper"
-SOFTWARE_VERSION = "0.1.0"
-
-_UNSUPPORTED_VERSION = 35
-_ANY_VERSION = 32767
 
 
 class Peer:
@@ -93,7 +85,7 @@ class Peer:
         build: Callable[[int], R],
         deadline: Deadline,
         *,
-        max_version: int = _ANY_VERSION,
+        max_version: int = ANY_VERSION,
     ) -> A:
         """Send what ``build`` makes for the highest version that both sides speak, and wait for the answer.
 
@@ -244,7 +236,7 @@ class Peer:
             connection = await open_connection(self.address, self._settings, self._security, timeout_s)
             try:
                 if self._versions is None:
-                    self._versions = await _ask_versions(connection, highest, timeout_s)
+                    self._versions = await ask_versions(connection, highest, timeout_s)
                 connection.versions = self._versions
             except ConnectionFailed as error:
                 # Brokers of old hang up when they don't know the version of ApiVersions.
@@ -263,52 +255,6 @@ class Peer:
         raise AssertionError("the loop returns or raises")
 
 
-def version_of(
-    request_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = _ANY_VERSION
-) -> int:
-    """The highest version that both sides speak, at most ``max_version``; raises UnsupportedVersion."""
-    key = request_type.API_KEY
-    ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
-    theirs = versions.get(key)
-    if theirs is None:
-        raise UnsupportedVersion(f"The node does not support {_constant(key)}")
-    version = min(ours[1], theirs[1])
-    if version < max(ours[0], theirs[0]):
-        raise UnsupportedVersion(
-            f"The node does not support {_constant(key)} with version in range [{ours[0]},{ours[1]}]. "
-            f"The supported range is [{theirs[0]},{theirs[1]}]."
-        )
-    return version
-
-
-def _constant(key: int) -> str:
-    """The API as Apache's texts name it: OFFSET_DELETE."""
-    return "".join(f"_{sign}" if sign.isupper() else sign.upper() for sign in api_name(key)).lstrip("_")
-
-
 async def _drop(connection: Connection, error: BaseException) -> None:
     connection.abort(error if isinstance(error, Exception) else None)
     await connection.wait_closed()
-
-
-async def _ask_versions(connection: Connection, highest: int, timeout_s: float) -> dict[int, tuple[int, int]]:
-    """The versions that the broker advertises, by API key (KIP-511: an error 35 answer has the form of version 0)."""
-    version = highest
-    while True:
-        request = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION) if version >= 3 else ApiVersionsRequest()
-        frame = await connection.exchange(request, version, timeout_s)
-        error_code = int.from_bytes(frame[4:6], "big", signed=True)
-        is_refused = error_code == _UNSUPPORTED_VERSION
-        try:
-            _, answer = decode_response(ApiVersionsResponse, frame, 0 if is_refused else version)
-        except MalformedMessage as error:
-            if not (is_refused and version):
-                raise UnexpectedAnswer(f"{connection.address}: malformed answer: {error}") from error
-            answer = ApiVersionsResponse()
-        versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
-        if error_code == 0:
-            return versions
-        if not is_refused or version == 0:
-            raise UnexpectedAnswer(f"{connection.address}: ApiVersions was answered with error {error_code}")
-        # Since 2.4 the refusal names the highest version that the broker takes; before, version 0 always works.
-        version = min(version - 1, versions.get(ApiVersionsRequest.API_KEY, (0, 0))[1])

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, Silence, in_turn, raw_answer, raw_frame
 
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.connection import Connection, open_connection
+from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import (
     AnswerTooLarge,
     AuthenticationFailed,
@@ -20,6 +20,7 @@ from groupkeeper.client.errors import (
     UnresolvableName,
     UnsupportedVersion,
 )
+from groupkeeper.client.opening import open_connection
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.security import Security
 from groupkeeper.client.settings import Settings

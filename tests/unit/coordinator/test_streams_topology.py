@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.consumer_driver import topics_image
 
-from groupkeeper.coordinator.streams.group import TopologyRecord
-from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, configure
+from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, TopologyRecord, configure
 from groupkeeper.protocol.errors import StreamsInvalidTopology
 from groupkeeper.protocol.messages.streams_group_topology_value import (
     CopartitionGroup,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from groupkeeper.cli.dropin import java
 from groupkeeper.cli.framework.options import (
     HELP,
     VERSION,
@@ -144,6 +146,25 @@ def check(options: Options, warn: Callable[[str], None]) -> None:
     if len(options.given(ACTIONS)) != 1:
         names = ", ".join(f"--{name}" for name in ACTIONS)
         raise UsageProblem(f"Command must include exactly one action: {names}")
+
+
+class Converted(NamedTuple):
+    """Values that the official tool converts in this order before any action, whether that needs them or not."""
+
+    to_offsets: Sequence[int]
+    by_duration: str | None
+    shift_by: int | None
+    timeout_ms: int
+
+
+def converted(options: Options) -> Converted:
+    """Raises Unconvertible, SeveralArguments."""
+    return Converted(
+        options.numbers("to-offset"),
+        options.text("by-duration"),
+        options.number("shift-by"),
+        max(java.to_int(options.number("timeout") or 0), 0),
+    )
 
 
 def _check_describe(options: Options) -> None:

@@ -42,7 +42,10 @@ from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
-    from groupkeeper.cli.dropin.kafka_consumer_groups import ConsumerGroups
+    from groupkeeper.cli.dropin.consumer_groups_options import Converted
+    from groupkeeper.cli.framework.options import Options
+    from groupkeeper.client.admin import Admin
+    from groupkeeper.operations.plans.recording import Recorder
 
 SCENARIOS = (
     "to-offset",
@@ -62,12 +65,12 @@ NewOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 class GroupReset:
     """Resets groups as the options say. Raises ExecutionFailure, UsageProblem and what operations refuse."""
 
-    def __init__(self, tool: ConsumerGroups) -> None:
-        self.admin = tool.admin
-        self.options = tool.options
-        self.timeout_ms = tool.timeout_ms
-        self.tool = tool
-        self.recorder = tool.recorder
+    def __init__(self, admin: Admin, options: Options, values: Converted, recorder: Recorder | None) -> None:
+        self.admin = admin
+        self.options = options
+        self.values = values
+        self.timeout_ms = values.timeout_ms
+        self.recorder = recorder
 
     async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
         """The new offsets of one group, committed if so asked; none for a group that is active."""
@@ -124,7 +127,7 @@ class GroupReset:
     async def _scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
         options = self.options
         if options.has("to-offset"):
-            return ToOffset(self.tool.to_offsets[0])
+            return ToOffset(self.values.to_offsets[0])
         if options.has("to-earliest"):
             return ToEarliest()
         if options.has("to-latest"):
@@ -148,14 +151,14 @@ class GroupReset:
                 raise NothingCommitted(partition)
             if partition in shifted:
                 raise ExecutionFailure(f"Duplicate key {partition}")
-            shifted[partition] = java.to_long(committed[partition].offset + (self.tool.shift_by or 0))
+            shifted[partition] = java.to_long(committed[partition].offset + (self.values.shift_by or 0))
         return ToPlan(shifted)
 
     def _time_ms(self) -> int:
         if self.options.has("to-datetime"):
             return datetime_ms(self.options)
         try:
-            return parse_duration(self.tool.by_duration or "").before_ms(time.time_ns())
+            return parse_duration(self.values.by_duration or "").before_ms(time.time_ns())
         except BadDuration as problem:
             raise ExecutionFailure(str(problem)) from None
 

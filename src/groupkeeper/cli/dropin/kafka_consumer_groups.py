@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin import groups_text, java
-from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check
+from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check, converted
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     complain,
@@ -127,18 +127,13 @@ async def _execute(options: Options) -> None:
 
 
 class ConsumerGroups:
-    """The actions. Each prints its result, or raises ExecutionFailure or UsageProblem with nothing printed.
-
-    Creating it converts the options' values in the official tool's order, whether the action needs them or not.
-    """
+    """The actions. Each prints its result, or raises ExecutionFailure or UsageProblem with nothing printed."""
 
     def __init__(self, admin: Admin, options: Options) -> None:
         self.admin = admin
         self.options = options
-        self.to_offsets = options.numbers("to-offset")
-        self.by_duration = options.text("by-duration")
-        self.shift_by = options.number("shift-by")
-        self.timeout_ms = max(java.to_int(options.number("timeout") or 0), 0)
+        self.values = converted(options)
+        self.timeout_ms = self.values.timeout_ms
 
     @cached_property
     def recorder(self) -> Recorder | None:
@@ -259,7 +254,7 @@ class ConsumerGroups:
 
         group_ids = await self.group_ids()
         described = await self.describe_groups(group_ids)
-        reset = GroupReset(self)
+        reset = GroupReset(self.admin, self.options, self.values, self.recorder)
         plans: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
         for group_id in java.group_order(group_ids):
             plans[group_id] = await reset.run(group_id, described)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.client.connection import DIAGNOSIS_S, open_connection
 from groupkeeper.client.errors import ClientError
+from groupkeeper.client.opening import DIAGNOSIS_S, open_connection
 from groupkeeper.protocol.errors import UnsupportedSaslMechanism
 from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task, TopologyRecord
+from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task
 from groupkeeper.coordinator.streams.records import task_ids
-from groupkeeper.coordinator.streams.topology import ConfiguredTopology
+from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
 from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId, KafkaError
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.kernel.group_state import GroupState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.coordinator.streams.topology import ConfiguredTopology
-    from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
+    from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
 
 LEFT_EPOCH: Final = -1
 STREAMS_PROTOCOL_TYPE: Final = "streams"
@@ -113,33 +111,6 @@ class StreamsChange:
 
     group_id: str
     soft: StreamsSoft
-
-
-@dataclass(frozen=True)
-class TopologyRecord:
-    """The topology that the group was given; members with another one are refused."""
-
-    value: StreamsGroupTopologyValue
-
-    @property
-    def epoch(self) -> int:
-        """Its epoch, which its clients number."""
-        return self.value.epoch
-
-    @cached_property
-    def subtopology_by_source(self) -> Mapping[str, str]:
-        """The subtopology that reads a topic, be it the user's or one between subtopologies."""
-        return {
-            name: one.subtopology_id
-            for one in self.value.subtopologies
-            for name in (*one.source_topics, *(topic.name for topic in one.repartition_source_topics))
-        }
-
-    @cached_property
-    def topics(self) -> frozenset[str]:
-        """All topics that it reads, and those in which it keeps state."""
-        changelogs = (topic.name for one in self.value.subtopologies for topic in one.state_changelog_topics)
-        return frozenset((*self.subtopology_by_source, *changelogs))
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from groupkeeper.coordinator.streams.group import (
     StreamsMember,
     Task,
     TaskEpochs,
-    TopologyRecord,
 )
+from groupkeeper.coordinator.streams.topology import TopologyRecord
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages.streams_group_current_member_assignment_key import (

@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.streams.group import TopologyRecord
 from groupkeeper.protocol.errors import StreamsInvalidTopology
-from groupkeeper.protocol.messages.streams_group_topology_value import CopartitionGroup, Subtopology, TopicInfo
+from groupkeeper.protocol.messages.streams_group_topology_value import (
+    CopartitionGroup,
+    StreamsGroupTopologyValue,
+    Subtopology,
+    TopicInfo,
+)
 
 _NAMES_IN_MESSAGES = 3
 
@@ -46,6 +51,33 @@ class MissingTopic:
     partition_count: int
     replication_factor: int
     configs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TopologyRecord:
+    """The topology that the group was given; members with another one are refused."""
+
+    value: StreamsGroupTopologyValue
+
+    @property
+    def epoch(self) -> int:
+        """Its epoch, which its clients number."""
+        return self.value.epoch
+
+    @cached_property
+    def subtopology_by_source(self) -> Mapping[str, str]:
+        """The subtopology that reads a topic, be it the user's or one between subtopologies."""
+        return {
+            name: one.subtopology_id
+            for one in self.value.subtopologies
+            for name in (*one.source_topics, *(topic.name for topic in one.repartition_source_topics))
+        }
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """All topics that it reads, and those in which it keeps state."""
+        changelogs = (topic.name for one in self.value.subtopologies for topic in one.state_changelog_topics)
+        return frozenset((*self.subtopology_by_source, *changelogs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,63 @@
+"""Versions of requests: which ones a broker speaks (ApiVersions), and the highest that both sides do."""
+
+from __future__ import annotations
+
+from groupkeeper.client.connection import Connection
+from groupkeeper.client.errors import UnexpectedAnswer, UnsupportedVersion
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.framing import api_name, decode_response
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+SOFTWARE_NAME = "groupkeeper"
+SOFTWARE_VERSION = "0.1.0"
+
+_UNSUPPORTED_VERSION = 35
+ANY_VERSION = 32767
+
+
+def version_of(
+    request_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = ANY_VERSION
+) -> int:
+    """The highest version that both sides speak, at most ``max_version``; raises UnsupportedVersion."""
+    key = request_type.API_KEY
+    ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
+    theirs = versions.get(key)
+    if theirs is None:
+        raise UnsupportedVersion(f"The node does not support {_constant(key)}")
+    version = min(ours[1], theirs[1])
+    if version < max(ours[0], theirs[0]):
+        raise UnsupportedVersion(
+            f"The node does not support {_constant(key)} with version in range [{ours[0]},{ours[1]}]. "
+            f"The supported range is [{theirs[0]},{theirs[1]}]."
+        )
+    return version
+
+
+def _constant(key: int) -> str:
+    """The API as Apache's texts name it: OFFSET_DELETE."""
+    return "".join(f"_{sign}" if sign.isupper() else sign.upper() for sign in api_name(key)).lstrip("_")
+
+
+async def ask_versions(connection: Connection, highest: int, timeout_s: float) -> dict[int, tuple[int, int]]:
+    """The versions that the broker advertises, by API key (KIP-511: an error 35 answer has the form of version 0)."""
+    version = highest
+    while True:
+        request = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION) if version >= 3 else ApiVersionsRequest()
+        frame = await connection.exchange(request, version, timeout_s)
+        error_code = int.from_bytes(frame[4:6], "big", signed=True)
+        is_refused = error_code == _UNSUPPORTED_VERSION
+        try:
+            _, answer = decode_response(ApiVersionsResponse, frame, 0 if is_refused else version)
+        except MalformedMessage as error:
+            if not (is_refused and version):
+                raise UnexpectedAnswer(f"{connection.address}: malformed answer: {error}") from error
+            answer = ApiVersionsResponse()
+        versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+        if error_code == 0:
+            return versions
+        if not is_refused or version == 0:
+            raise UnexpectedAnswer(f"{connection.address}: ApiVersions was answered with error {error_code}")
+        # Since 2.4 the refusal names the highest version that the broker takes; before, version 0 always works.
+        version = min(version - 1, versions.get(ApiVersionsRequest.API_KEY, (0, 0))[1])
