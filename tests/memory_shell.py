@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import Call, Meter, Parked, Record, RegexLookup, Result
+from groupkeeper.coordinator.kernel.result import Call, Meter, Parked, Record, RegexLookup, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
-from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
+from groupkeeper.coordinator.share.work import ShareErrors
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
 from groupkeeper.protocol.primitives import Message
@@ -157,7 +157,7 @@ class MemoryShell:
     topics: TopicsImage = field(default_factory=TopicsImage)
     settings_by_group: Mapping[str, Settings] = field(default_factory=dict)
     lookups: list[RegexLookup] = field(default_factory=list)
-    share_work: list[ShareWork] = field(default_factory=list)
+    share_work: list[Work] = field(default_factory=list)
     coordinator: Coordinator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -223,7 +223,7 @@ class MemoryShell:
             self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.wall_ms)), timer)
         self.now_ms = max(self.now_ms, time_ms)
 
-    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None) -> None:
+    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None) -> None:
         """The six steps."""
         error = self.refuse_append(result.records) if result.records else None
         if error is not None:
@@ -256,7 +256,7 @@ class MemoryShell:
     def _compute(self, compute: Callable[[], Result]) -> Result:
         return self.around(self.coordinator, compute)
 
-    def _send(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None) -> None:
+    def _send(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None) -> None:
         for released in result.released:
             assert released.call_id in self.parked_calls, f"call {released.call_id} is answered but was not parked"
             self.parked_calls.remove(released.call_id)

@@ -12,7 +12,7 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetSpec, Position, TopicPartition
 from groupkeeper.client.opening import open_connection
-from groupkeeper.client.security import Security
+from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -15,7 +15,7 @@ from tests.conformance.brokers import wait_for
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

@@ -8,7 +8,7 @@ from tests.unit.client.certificates import certified, trust_pkcs12
 
 from groupkeeper.cli.framework.properties import check_properties
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.java_properties import read_properties
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
 from groupkeeper.client.connection import Connection
 from groupkeeper.client.opening import open_connection
-from groupkeeper.client.security import Security
+from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.applying import apply_plan

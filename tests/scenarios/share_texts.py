@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.scenarios.consumer_texts import partitions_text, topic_name
 
-from groupkeeper.coordinator.kernel.result import Record
-from groupkeeper.coordinator.share.work import InitializeShares, ShareWork
+from groupkeeper.coordinator.kernel.result import Record, Work
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
@@ -133,7 +133,7 @@ def _outcomes(
                 yield f"{topic.topic_name}/{one.partition_index} {error_name(one.error_code)}"
 
 
-def work_text(work: ShareWork) -> str:
+def work_text(work: Work) -> str:
     """What is asked of the share coordinator."""
     if isinstance(work, InitializeShares):
         offsets = (
@@ -142,6 +142,7 @@ def work_text(work: ShareWork) -> str:
             for partition, offset in partitions.items()
         )
         return f"initialize {work.group_id} state-epoch={work.state_epoch} {' '.join(offsets)}"
+    assert isinstance(work, DeleteShares)
     return f"forget {' '.join(map(_share_partition_text, work.share_partitions()))}".rstrip()
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,

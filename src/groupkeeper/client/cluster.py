@@ -25,7 +25,7 @@ from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
-    from groupkeeper.client.security import Security
+    from groupkeeper.client.security.transport import Security
     from groupkeeper.client.settings import Settings
 
 A = TypeVar("A", bound=RootMessage)

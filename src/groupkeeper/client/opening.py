@@ -11,7 +11,7 @@ from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import ClientError, ConnectionFailed, UnresolvableName
 
 if TYPE_CHECKING:
-    from groupkeeper.client.security import Security
+    from groupkeeper.client.security.transport import Security
     from groupkeeper.client.settings import Settings
 
 DIAGNOSIS_S = 2.0

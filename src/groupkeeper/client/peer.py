@@ -25,7 +25,7 @@ from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
     from groupkeeper.client.addresses import Address
-    from groupkeeper.client.security import Security
+    from groupkeeper.client.security.transport import Security
     from groupkeeper.client.settings import Settings
     from groupkeeper.client.timing import Deadline
     from groupkeeper.client.topology import Node

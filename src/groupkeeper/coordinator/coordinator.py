@@ -18,8 +18,9 @@ from groupkeeper.coordinator.consumer import regex as consumer_regex
 from groupkeeper.coordinator.consumer.classic_protocol import handle_membership, join
 from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.consumer.heartbeat import heartbeat
-from groupkeeper.coordinator.kernel.result import Call, Record, RegexLookup, Released, Result, SoftChange
+from groupkeeper.coordinator.kernel.result import Call, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import (
     ConsumerTimer,
     JoinPhase,
@@ -56,7 +57,7 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
+    from groupkeeper.coordinator.share.work import ShareErrors
 
 
 class Coordinator:
@@ -179,7 +180,7 @@ class Coordinator:
         settings = self.settings_of(group_id)
         return consumer_regex.regexes_resolved(group, settings, self._state.topics, topics_by_regex, now_ms)
 
-    def share_work_done(self, work: ShareWork, errors: ShareErrors) -> Result:
+    def share_work_done(self, work: Work, errors: ShareErrors) -> Result:
         """The share coordinator did what a result asked for, but for the share-partitions with an error."""
         from groupkeeper.coordinator.share import requests as share_requests
 
@@ -194,7 +195,7 @@ class Coordinator:
         return offset_expiry.remove_topics(self._state, topic_ids)
 
     def append_failed(
-        self, cause: Call | TimerKey | RegexLookup | ShareWork | None, error: KafkaError, now_ms: int
+        self, cause: Call | TimerKey | RegexLookup | Work | None, error: KafkaError, now_ms: int
     ) -> Result:
         """The records of an operation are not in the log, so nothing of it has happened; what happens instead.
 

@@ -14,8 +14,9 @@ from groupkeeper.coordinator.classic.group import ClassicChange, ClassicGroup
 from groupkeeper.coordinator.classic.record import read_roster
 from groupkeeper.coordinator.consumer.group import ConsumerChange, ConsumerGroup
 from groupkeeper.coordinator.consumer.replay import CONSUMER_GROUP_KEYS, ConsumerGroupKey, replay
-from groupkeeper.coordinator.kernel.result import Record, SoftChange
+from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
 from groupkeeper.coordinator.offsets.store import OffsetStore, OffsetView
 from groupkeeper.coordinator.share.group import ShareChange, ShareGroup

@@ -8,12 +8,12 @@ from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, Classi
 from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.consumer.records import group_tombstones
+from groupkeeper.coordinator.kernel.failures import describe_failure
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Call, Record, Result
 from groupkeeper.coordinator.kernel.timers import Disarm, JoinPhase, MemberSession, StreamsDelay, SyncPhase, TimerKey
 from groupkeeper.coordinator.offsets.commit import all_offset_tombstones
-from groupkeeper.coordinator.refusals import describe_failure
 from groupkeeper.coordinator.share.group import SHARE_PROTOCOL_TYPE, ShareGroup
 from groupkeeper.coordinator.state import Group, StateView
 from groupkeeper.coordinator.streams.group import STREAMS_PROTOCOL_TYPE, StreamsGroup

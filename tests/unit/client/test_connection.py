@@ -22,7 +22,7 @@ from groupkeeper.client.errors import (
 )
 from groupkeeper.client.opening import open_connection
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.security import Security
+from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse

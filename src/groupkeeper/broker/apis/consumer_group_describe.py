@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._described import describe_visible
-from groupkeeper.coordinator.refusals import consumer_describe_failure
+from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
 from groupkeeper.protocol.errors import UnsupportedVersion
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.coordinator.refusals import describe_failure
+from groupkeeper.coordinator.kernel.failures import describe_failure
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse

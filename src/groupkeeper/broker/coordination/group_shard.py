@@ -12,7 +12,7 @@ from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
 from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.coordinator import Coordinator
-from groupkeeper.coordinator.kernel.result import PARKED, Call, RegexLookup, Released, Result
+from groupkeeper.coordinator.kernel.result import PARKED, Call, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.coordinator.refusals import refuse
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from groupkeeper.coordinator.kernel.settings import Settings
     from groupkeeper.coordinator.kernel.timers import TimerKey
     from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-    from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
+    from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.coordinator.streams.topology import MissingTopic
     from groupkeeper.protocol.primitives import Message
     from groupkeeper.protocol.record_batch import BatchHeader
@@ -63,7 +63,7 @@ class Shard(HostedShard["Record"]):
         now_ms: Callable[[], int],
         meters: GroupMeters,
         codec: int = 0,
-        do_share_work: Callable[[ShareWork], Awaitable[ShareErrors]] | None = None,
+        do_share_work: Callable[[Work], Awaitable[ShareErrors]] | None = None,
     ) -> None:
         """`do_share_work` brings work to the share coordinator, and tells what of it failed; None without one."""
         super().__init__(log, CODECS[codec])
@@ -71,7 +71,7 @@ class Shard(HostedShard["Record"]):
         self._now_ms = now_ms
         self._meters = meters
         self._do_share_work = do_share_work
-        self._share_work: dict[asyncio.Task[None], ShareWork] = {}
+        self._share_work: dict[asyncio.Task[None], Work] = {}
         self._share_turn = asyncio.Lock()
         self._timers = TimerTable(asyncio.get_running_loop(), self._expire)
         self._parked: dict[int, asyncio.Future[Message]] = {}
@@ -169,12 +169,12 @@ class Shard(HostedShard["Record"]):
         matched = match_topics(lookup.regexes, self.coordinator.state.topics.topics, may_describe)
         self._settle(self.coordinator.regexes_resolved(lookup.group_id, matched, now_ms), lookup, now_ms)
 
-    def _begin_share_work(self, work: ShareWork) -> None:
+    def _begin_share_work(self, work: Work) -> None:
         task = asyncio.get_running_loop().create_task(self._finish_share_work(work))
         self._share_work[task] = work
         task.add_done_callback(self._share_work.pop)
 
-    async def _finish_share_work(self, work: ShareWork) -> None:
+    async def _finish_share_work(self, work: Work) -> None:
         assert self._do_share_work is not None
         async with self._share_turn:  # in the order in which it was asked for
             errors = await self._do_share_work(work)
@@ -232,7 +232,7 @@ class Shard(HostedShard["Record"]):
         self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
         self._meters.worked(began_ns)
 
-    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | ShareWork | None, now_ms: int) -> Result:
+    def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None, now_ms: int) -> Result:
         """Makes a result happen; returns what did, which is another one when its records can't be appended."""
         with self.fail_stop:
             if result.records:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.shares.state_shard import ShareStateShard
-    from groupkeeper.coordinator.share.work import ShareErrors, ShareWork
+    from groupkeeper.coordinator.kernel.result import Work
+    from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.coordinator.share_state.coordinator import ShareStateResult, ShareStateWrite
     from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState
 
@@ -135,10 +136,11 @@ class ShareStateRuntime:
         for listener in self._on_begun_anew:
             listener(key)
 
-    async def perform(self, work: ShareWork) -> ShareErrors:
+    async def perform(self, work: Work) -> ShareErrors:
         """Does what a group's coordinator asks for; returns what failed."""
-        from groupkeeper.coordinator.share.work import InitializeShares
+        from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 
+        assert isinstance(work, InitializeShares | DeleteShares)
         errors = {}
         for key in work.share_partitions():
             try:

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.arguments import several, several_each
 from groupkeeper.client.admin.types import All
 from groupkeeper.client.batch import Batch
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeR
 
 if TYPE_CHECKING:
     from groupkeeper.client.addresses import Address
-    from groupkeeper.client.security import Security
+    from groupkeeper.client.security.transport import Security
     from groupkeeper.client.settings import Settings
 
 

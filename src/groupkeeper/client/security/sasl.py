@@ -15,9 +15,10 @@ from groupkeeper.client.errors import (
     IllegalArgument,
     UnsupportedSecurity,
 )
-from groupkeeper.client.security import Security, scram, tokens
+from groupkeeper.client.security import scram, tokens
 from groupkeeper.client.security.jaas import NAME, LoginModule, parse_jaas
 from groupkeeper.client.security.mechanisms import Conversation, MechanismFailed, OAuthBearer, Plain
+from groupkeeper.client.security.transport import Security
 from groupkeeper.client.versions import version_of
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
 from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
@@ -177,7 +178,7 @@ NOTHING_SOFT = Soft()
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicChange:
+class ClassicChange(SoftChange):
     """Replaces the soft part of a classic group. Made by the coordinator only, applied by `Coordinator.apply` only."""
 
     group_id: str

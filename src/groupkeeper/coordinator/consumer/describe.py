@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.refusals import consumer_describe_failure
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
 from groupkeeper.protocol.messages import consumer_group_describe_response as described

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.classic.group import Protocols
 from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.soft import SoftChange
 
 STABLE: Final = 0
 UNREVOKED_PARTITIONS: Final = 1
@@ -81,7 +82,7 @@ class ConsumerSoft:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerChange:
+class ConsumerChange(SoftChange):
     """Replaces the soft part of a consumer group; applied by `Coordinator.apply` only."""
 
     group_id: str

@@ -22,25 +22,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from groupkeeper.coordinator.classic.group import ClassicChange
-from groupkeeper.coordinator.consumer.group import ConsumerChange
-from groupkeeper.coordinator.kernel.settings import SettingsChange
+from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import Arm, Disarm
-from groupkeeper.coordinator.kernel.topics_image import TopicsChange
-from groupkeeper.coordinator.share.group import ShareChange
-from groupkeeper.coordinator.streams.group import StreamsChange
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.coordinator.share.work import ShareWork
-
 Record: TypeAlias = Entry | Tombstone
 """One record of `__consumer_offsets`."""
-
-SoftChange: TypeAlias = ClassicChange | ConsumerChange | ShareChange | StreamsChange | TopicsChange | SettingsChange
-"""A change of what is not in the log and does not survive a restart; one type per group type that has such state."""
 
 
 class ProducerEpoch(NamedTuple):
@@ -105,6 +93,16 @@ class RegexLookup:
     call_id: int
 
 
+class Work:
+    """What the shell does for a coordinator elsewhere; `call` is the request that waits for it, None: none does."""
+
+    __slots__ = ()
+
+    @property
+    def call(self) -> Call | None:
+        raise NotImplementedError
+
+
 class Result(NamedTuple):
     """The outcome of one operation; see the module's text for what to do with it."""
 
@@ -119,4 +117,4 @@ class Result(NamedTuple):
     released: tuple[Released, ...] = ()
     timers: tuple[Arm | Disarm, ...] = ()
     marks: tuple[tuple[Meter, int], ...] = ()
-    lookups: tuple[RegexLookup | ShareWork, ...] = ()
+    lookups: tuple[RegexLookup | Work, ...] = ()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from groupkeeper.coordinator.kernel.soft import SoftChange
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -51,7 +53,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsChange:
+class SettingsChange(SoftChange):
     """The groups that have settings of their own, all of them, by id, and those of all others (None: as they were).
     Applied by `Coordinator.apply`.
     """

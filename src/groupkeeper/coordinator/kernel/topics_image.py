@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 
+from groupkeeper.coordinator.kernel.soft import SoftChange
+
 
 @dataclass(frozen=True)
 class TopicShape:
@@ -59,7 +61,7 @@ class TopicsImage:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsChange:
+class TopicsChange(SoftChange):
     """The shell saw other topics; applied by `Coordinator.apply`."""
 
     image: TopicsImage

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.soft import SoftChange
 
 LEFT_EPOCH: Final = -1
 SHARE_PROTOCOL_TYPE: Final = "share"
@@ -94,7 +95,7 @@ class ShareSoft:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareChange:
+class ShareChange(SoftChange):
     """Replaces the soft part of a share group; applied by `Coordinator.apply` only."""
 
     group_id: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import offsets as share_group_offsets
 from groupkeeper.coordinator.share.describe import describe_share_groups, share_describe_failure
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.heartbeat import heartbeat
 from groupkeeper.coordinator.share.records import partitions_record
-from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors, ShareWork
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.views import remove_groups
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError
@@ -41,10 +41,11 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
     raise AssertionError(f"no group request: {type(call.request).__name__}")
 
 
-def work_done(state: StateView, work: ShareWork, errors: ShareErrors) -> Result:
+def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
     """What follows from work that the share coordinator did."""
     if isinstance(work, InitializeShares):
         return share_group_offsets.initialized(state, work, errors)
+    assert isinstance(work, DeleteShares)
     request = work.call.request
     if isinstance(request, DeleteShareGroupOffsetsRequest):
         return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)

@@ -10,16 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from groupkeeper.coordinator.kernel.result import Call, Work
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import KafkaError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.coordinator.kernel.result import Call
-
 
 @dataclass(frozen=True, slots=True)
-class InitializeShares:
+class InitializeShares(Work):
     """Begin share-partitions at an offset; −1 leaves it to their first reader.
 
     `call` is the AlterShareGroupOffsets that waits for it; None when a heartbeat saw new partitions.
@@ -39,7 +36,7 @@ class InitializeShares:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteShares:
+class DeleteShares(Work):
     """Forget share-partitions. `call` is the DeleteShareGroupOffsets or DeleteGroups that waits for it."""
 
     partitions: Mapping[str, Mapping[bytes, frozenset[int]]]

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.soft import SoftChange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class StreamsSoft:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsChange:
+class StreamsChange(SoftChange):
     """Replaces the soft part of a streams group; applied by `Coordinator.apply` only."""
 
     group_id: str

@@ -15,7 +15,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, IllegalArgument
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.pipeline.decode.batches import Aborted, Batches, CorruptBatch, RecordSet, read_batches

@@ -18,7 +18,7 @@ from groupkeeper.client.errors import (
     IllegalArgument,
     UnsupportedSecurity,
 )
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.security.mechanisms import MechanismFailed, OAuthBearer, Plain
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 

@@ -16,7 +16,7 @@ import pytest
 from tests.unit.client.certificates import certified
 
 from groupkeeper.client.errors import AuthenticationFailed, ClientError, IllegalArgument
-from groupkeeper.client.security import security_of
+from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.security.jaas import LoginModule, parse_jaas
 from groupkeeper.client.security.sasl import SaslSecurity
 from groupkeeper.client.security.token_endpoint import TokenEndpoint, endpoint_of, read_token
