@@ -4,7 +4,8 @@ import ast
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ PROTOCOL = "src/groupkeeper/protocol/"
 GENERATED = (f"{PROTOCOL}messages/", f"{PROTOCOL}index.py", f"{PROTOCOL}errors.py")
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 60
+MAX_MODULES = 20  # in a folder
+LISTINGS = ("src/groupkeeper/protocol/messages", "src/groupkeeper/broker/apis")  # one module for each message or API
 BANNED_WORDS = frozenset(["manager", "managers", "helper", "helpers", "util", "utils", "data", "info", "process"])
 # `except Exception` is for the two outermost loops only: how many each file may have.
 BROAD_EXCEPT_ALLOWED = {"src/groupkeeper/broker/network/server.py": 1, "src/groupkeeper/cli/main.py": 1}
@@ -54,6 +57,36 @@ def words(identifier: str) -> set[str]:
 def test_modules_are_short() -> None:
     long = {name: len(text.splitlines()) for name, text in own_modules()}
     assert {name: lines for name, lines in long.items() if lines > MAX_MODULE_LINES} == {}
+
+
+def test_folders_are_small() -> None:
+    count = Counter(str(Path(name).parent) for name in tracked_files() if re.match(r"src/.*\.py$", name))
+    assert {folder: found for folder, found in count.items() if found > MAX_MODULES and folder not in LISTINGS} == {}
+
+
+def test_no_imports_go_in_circles() -> None:
+    """Those for types included: modules that need each other are one module, or lack a third."""
+    names = {module_name(name): name for name in tracked_files() if re.match(r"src/.*\.py$", name)}
+    imports = {module: set(imported(name, names)) - {module} for module, name in names.items()}
+    left = dict(imports)
+    while ends := [module for module, needed in left.items() if not needed & left.keys()]:
+        for module in ends:
+            del left[module]
+    used = {needed for module in left for needed in left[module]}
+    assert sorted(left.keys() & used) == []
+
+
+def module_name(name: str) -> str:
+    return ".".join(Path(name).relative_to("src").with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(name: str, known: Mapping[str, str]) -> Iterator[str]:
+    for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"), name)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inner = [f"{node.module}.{one.name}" for one in node.names]
+            yield from (one if one in known else node.module for one in inner)
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
 
 
 def test_functions_are_short() -> None:

@@ -6,7 +6,7 @@ Usage: python tools/broker_metrics.py      (`make docs`; a test compares)
 from itertools import groupby
 from pathlib import Path
 
-from groupkeeper.broker.observing.metrics import METRICS
+from groupkeeper.broker.observing.metrics_table import METRICS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.observing.metrics import METRICS
+from groupkeeper.broker.observing.metrics_table import METRICS
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest

@@ -18,6 +18,7 @@ from groupkeeper.broker.log.storage_directory import StorageDirectory
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
+from groupkeeper.broker.node import Node
 from groupkeeper.broker.observing.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
@@ -29,19 +30,24 @@ from groupkeeper.protocol.errors import KafkaError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
     from types import TracebackType
     from typing import Self
 
+    from groupkeeper.broker.apis import Api
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.network.connection import Connection
     from groupkeeper.broker.network.faults import Faults
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
     from groupkeeper.broker.shares.sessions import ShareSessions
+    from groupkeeper.protocol.primitives import RootMessage
 
 _log = getLogger("groupkeeper.broker")
 
 
-class Broker:
+class Broker(Node):
     """A Kafka broker inside this process.
 
         async with Broker(properties={"num.partitions": "3"}) as broker:
@@ -68,10 +74,8 @@ class Broker:
         active_faults: `faults` while there are any.
     """
 
-    topics: Topics
     features: FeatureLevels
     dynamic_config: DynamicConfig
-    group_configs: GroupConfigs
     client_metrics: ClientMetrics
     groups: GroupRuntime
     share_states: ShareStateRuntime
@@ -127,7 +131,7 @@ class Broker:
         for name in self.config.unknown:
             _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
         async with AsyncExitStack() as opened:
-            self.server = Server(self)
+            self.server = Server(self, self._carry_out)
             opened.push_async_callback(self.server.close)
             bound = self._bind()
             self._directory = StorageDirectory(self._storage_path(opened), self.config.node_id)
@@ -153,13 +157,13 @@ class Broker:
             self.client_metrics = ClientMetrics(self._directory)
             opened.callback(self.client_metrics.close)
             self.client_metrics.load()
-            self.groups = GroupRuntime(self)
+            self.groups = GroupRuntime(self, self.share_states.perform)
             opened.push_async_callback(self.groups.stop)
             await self.groups.start()
-            self.transactions = TransactionRuntime(self)
+            self.transactions = TransactionRuntime(self, self.groups)
             opened.push_async_callback(self.transactions.stop)
             await self.transactions.start()
-            self.cleaner = LogCleaner(self, self._files)
+            self.cleaner = LogCleaner(self, self._files, self._is_being_read)
             opened.push_async_callback(self.cleaner.stop)
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)
@@ -173,6 +177,22 @@ class Broker:
                 opened.push_async_callback(endpoint.close)
             self.loop = get_running_loop()
             self._opened = opened.pop_all()
+
+    def _carry_out(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
+        faults = self.active_faults
+        return api.handle(self, call) if faults is None else faults.handle(api, call, connection)
+
+    def _is_being_read(self, log: PartitionLog) -> bool:
+        here = slice(log.index, log.index + 1)
+        if log.topic == OFFSETS_TOPIC:
+            return any(shard.is_loading for shard in self.groups.shards[here])
+        if log.topic == TRANSACTIONS_TOPIC:
+            return any(shard.is_loading for shard in self.transactions.shards[here])
+        return False
+
+    def take_faults(self, faults: Faults | None) -> None:
+        """Let them answer; None: there are none any more."""
+        self.active_faults = faults
 
     def _take_features(self) -> None:
         self.dynamic_config.take_features()
@@ -255,7 +275,7 @@ class Broker:
             from groupkeeper.broker.shares.leader import SharePartitions
             from groupkeeper.broker.shares.sessions import ShareSessions
 
-            self._share_sessions = ShareSessions(SharePartitions(self))
+            self._share_sessions = ShareSessions(SharePartitions(self, self.share_states))
         return self._share_sessions
 
     async def _end_share_sessions(self) -> None:

@@ -155,7 +155,7 @@ async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14,
         peer = Peer(broker)
         epoch = await settled_member(peer)
         before = share_group(peer)
-        persister = SharePersister(broker)
+        persister = SharePersister(broker.share_states)
         state = await persister.read_state("g", topic.topic_id, 0, 4)
         done = (StateBatch(0, 4, 2, 1),)
         await persister.write_state(
@@ -173,7 +173,7 @@ async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14,
         assert share_group(peer).members == before.members
         assert share_group(peer).partitions == before.partitions
         assert (await beat(peer, epoch)).error_code == 0
-        state = await SharePersister(broker).read_state("g", topic.topic_id, 0, 4)
+        state = await SharePersister(broker.share_states).read_state("g", topic.topic_id, 0, 4)
         assert (state.leader_epoch, state.delivery_complete_count, state.batches) == (4, 5, done)
 
 
@@ -184,7 +184,7 @@ async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
     topic = peer.broker.topics.get("t")
     assert topic is not None
     assert await describe(peer) == {("t", 0): (4, 6, 0)}
-    persister = SharePersister(peer.broker)
+    persister = SharePersister(peer.broker.share_states)
     state = await persister.read_state("g", topic.topic_id, 0, 1)
     await persister.write_state(
         "g",

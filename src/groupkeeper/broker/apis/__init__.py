@@ -14,14 +14,15 @@ from groupkeeper.protocol.framing import request_class
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import Any
 
-    from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.network.call import Call
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-    Handler = Callable[[Broker, Call], Awaitable[RootMessage | None]]
+    Handler = Callable[[Any, Call], Awaitable[RootMessage | None]]
+    """The first is the Broker, which knows this table."""
     Refusal = Callable[[Call, KafkaError], RootMessage]
 
 

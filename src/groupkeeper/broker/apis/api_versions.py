@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
+from groupkeeper.broker.apis import TABLE, Api
 from groupkeeper.broker.features import finalized_features, supported_features
-from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.errors import InvalidRequest
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import (
     ApiVersion,
@@ -49,12 +49,6 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         finalized_features_epoch=broker.features.epoch,
         finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
     )
-
-
-def unsupported_version() -> ApiVersionsResponse:
-    """The answer to an ApiVersions request of an unknown version, to be sent in version 0 (KIP-511)."""
-    api = TABLE[API_VERSIONS]
-    return ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
 
 
 def _advertised_lowest(api: Api) -> int:

@@ -24,14 +24,18 @@ from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.node import Node
     from groupkeeper.broker.settings.config import Config
+    from groupkeeper.coordinator.kernel.result import Work
+    from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.protocol.primitives import Message
+
+    DoShareWork = Callable[[Work], Awaitable[ShareErrors]]
 
 _log = getLogger("groupkeeper.broker")
 
@@ -50,9 +54,11 @@ class GroupRuntime:
         refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
+        """`do_share_work` does what coordinators of share groups ask of the share coordinator."""
         self.meters = GroupMeters()
         self._broker = broker
+        self._do_share_work = do_share_work
         self.settings = coordinator_settings(broker.config)
         self.refused_by_absence: dict[int, int] = {}
         self._host = ShardHost(self._new_shard)
@@ -186,8 +192,7 @@ class GroupRuntime:
 
     def _new_shard(self, log: PartitionLog) -> Shard:
         codec = self._broker.config.offsets_topic_compression_codec
-        do_share_work = self._broker.share_states.perform
-        shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, do_share_work)
+        shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, self._do_share_work)
         shard.see_topics(self._topics.image)
         shard.coordinator.apply(SettingsChange(self._settings_by_group))
         return shard

@@ -16,11 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.coordination.transaction_marker import Marker
     from groupkeeper.broker.coordination.transaction_shard import TransactionShard
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.node import Node
     from groupkeeper.coordinator.transactions.result import TransactionSettings
     from groupkeeper.coordinator.transactions.transaction import TopicPartition
     from groupkeeper.protocol.primitives import Message
@@ -40,8 +41,9 @@ class TransactionRuntime:
         refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Node, groups: GroupRuntime) -> None:
         self._broker = broker
+        self._groups = groups
         self.refused_by_absence: dict[int, int] = {}
         self._host = ShardHost(self._new_shard)
         self._sweeps: list[asyncio.TimerHandle] = []
@@ -148,7 +150,7 @@ class TransactionRuntime:
             raise InvalidProducerEpoch
         now_ms = self._broker.now_ms()
         if topic == OFFSETS_TOPIC:
-            self._broker.groups.shards[index].end_transaction(marker, now_ms)
+            self._groups.shards[index].end_transaction(marker, now_ms)
         else:
             log.append(marker.batch(now_ms), now_ms)
 

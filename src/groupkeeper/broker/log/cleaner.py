@@ -9,8 +9,6 @@ from logging import getLogger
 from time import perf_counter, thread_time
 from typing import TypeVar
 
-from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
-from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
 from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count
 from groupkeeper.broker.log.compaction import Compaction
 from groupkeeper.broker.log.offset_checkpoint import read_checkpoint, write_checkpoint
@@ -23,15 +21,15 @@ from groupkeeper.protocol.record_batch import CorruptRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.log.cleanable import Dirty
     from groupkeeper.broker.log.compaction import Cleaned
     from groupkeeper.broker.log.open_files import OpenFiles
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.segment import Segment
     from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.node import Node
 
 _log = getLogger("groupkeeper.broker")
 
@@ -50,9 +48,11 @@ T = TypeVar("T")
 class LogCleaner:
     """Applies the cleanup policies of all topics while the broker runs."""
 
-    def __init__(self, broker: Broker, files: OpenFiles) -> None:
+    def __init__(self, broker: Node, files: OpenFiles, is_being_read: Callable[[PartitionLog], bool]) -> None:
+        """`is_being_read` tells whether a coordinator is reading a log piece by piece."""
         self._broker = broker
         self._files = files
+        self._is_being_read = is_being_read
         self._path = os.path.join(broker.storage_path, CLEANED_OFFSETS)
         self._cleaned = self._read_cleaned()
         self._given_up: set[PartitionLog] = set()
@@ -206,13 +206,7 @@ class LogCleaner:
 
     def _is_busy(self, log: PartitionLog) -> bool:
         """Whether a coordinator is reading the log piece by piece, or it can't be used."""
-        if log.failure is not None:
-            return True
-        if log.topic == OFFSETS_TOPIC:
-            return any(shard.is_loading for shard in self._broker.groups.shards[log.index : log.index + 1])
-        if log.topic == TRANSACTIONS_TOPIC:
-            return any(shard.is_loading for shard in self._broker.transactions.shards[log.index : log.index + 1])
-        return False
+        return log.failure is not None or self._is_being_read(log)
 
     async def _logs(self) -> AsyncIterator[PartitionLog]:
         """Every log that has segments, with turns for others in between."""

@@ -6,11 +6,7 @@ import asyncio
 import socket
 from collections import deque
 from logging import getLogger
-from typing import cast
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.network.server import Server
+from typing import Protocol, cast
 
 _log = getLogger("groupkeeper.broker")
 
@@ -27,6 +23,25 @@ class CloseConnection(Exception):
     """The peer sent what cannot be answered; the text is the log line."""
 
 
+class Serving(Protocol):
+    """Whose connections they are.
+
+    Attributes:
+        connections: those that are open.
+        is_closing: whether new connections come too late.
+        receive_buffer: where every connection's bytes arrive before they are copied out.
+        max_request_bytes: larger requests close their connection.
+    """
+
+    connections: set[Connection]
+    is_closing: bool
+    receive_buffer: memoryview
+    max_request_bytes: int
+
+    async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
+        """The answer's frame, or None when none is due. Raises `CloseConnection`."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """Cuts the stream into frames and serves them one by one.
 
@@ -34,7 +49,7 @@ class Connection(asyncio.BufferedProtocol):
     they are many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
     """
 
-    def __init__(self, server: Server, listener: str) -> None:
+    def __init__(self, server: Serving, listener: str) -> None:
         self.listener = listener
         self.client_host = "/"
         self._server = server

@@ -9,7 +9,7 @@ import copy
 import random
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from groupkeeper.broker.apis import TABLE
 from groupkeeper.broker.network.connection import CloseConnection
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar, Unpack
 
     from groupkeeper.broker.apis import Api
-    from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.coordination.transactions import TransactionRuntime
     from groupkeeper.broker.network.call import Call
@@ -162,6 +161,23 @@ class Move:
         self._faults.in_loop(lambda: self._runtime.elect(self.partition))
 
 
+class Faulty(Protocol):
+    """What faults need of a broker."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where it runs; None while it doesn't."""
+
+    @property
+    def groups(self) -> GroupRuntime: ...
+
+    @property
+    def transactions(self) -> TransactionRuntime: ...
+
+    def take_faults(self, faults: Faults | None) -> None:
+        """Let them answer; None: there are none any more."""
+
+
 class Faults:
     """The faults of one broker: `broker.faults`. May be used from any thread.
 
@@ -169,7 +185,7 @@ class Faults:
     faults may hit the same request: delays add up, and the first that ends the request wins.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Faulty) -> None:
         self._broker = broker
         self._installed: tuple[Fault, ...] = ()
         self._unkindness: Unkindness | None = None
@@ -317,7 +333,7 @@ class Faults:
 
     def _set(self, installed: tuple[Fault, ...]) -> None:
         self._installed = installed
-        self._broker.active_faults = self if installed or self._unkindness else None
+        self._broker.take_faults(self if installed or self._unkindness else None)
 
 
 async def _befall(effect: _Effect, call: Call) -> None:

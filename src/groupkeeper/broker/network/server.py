@@ -11,15 +11,19 @@ from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.network.call import Call
 from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
-from groupkeeper.protocol.errors import KafkaError, UnknownServerError
+from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
 from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, response_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
+    from collections.abc import Awaitable, Callable
+
     from groupkeeper.broker.network.listeners import Listener
+    from groupkeeper.broker.node import Node
     from groupkeeper.protocol.messages.request_header import RequestHeader
     from groupkeeper.protocol.primitives import RootMessage
+
+    Respond = Callable[[Api, Call, Connection], Awaitable[RootMessage | None]]
 
 _log = getLogger("groupkeeper.broker")
 
@@ -27,21 +31,16 @@ _RECEIVE_BUFFER = 1 << 18
 
 
 class Server:
-    """Accepts connections and answers their requests for one broker.
+    """Accepts connections and answers their requests for one broker. `Serving` has its attributes."""
 
-    Attributes:
-        connections: those that are open.
-        is_closing: whether new connections come too late.
-        receive_buffer: where every connection's bytes arrive before they are copied out.
-        max_request_bytes: larger requests close their connection.
-    """
-
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Node, respond: Respond) -> None:
+        """`respond` carries a request out."""
         self.connections: set[Connection] = set()
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
         self.max_request_bytes = broker.config.socket_request_max_bytes
         self._broker = broker
+        self._carry_out = respond
         self._servers: list[asyncio.Server] = []
         self._bound: list[tuple[str, socket.socket]] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -116,12 +115,8 @@ class Server:
         return await self._respond(api, call, connection)
 
     async def _respond(self, api: Api, call: Call, connection: Connection) -> bytes | None:
-        faults = self._broker.active_faults
         try:
-            if faults is None:
-                response = await api.handle(self._broker, call)
-            else:
-                response = await faults.handle(api, call, connection)
+            response = await self._carry_out(api, call, connection)
             return None if response is None else encode_response(call.correlation_id, response, call.api_version)
         except CloseConnection:
             raise
@@ -136,10 +131,12 @@ class Server:
         key, version = header.request_api_key, header.request_api_version
         if key != API_VERSIONS:
             raise CloseConnection(f"{api_name(key)} version {version} is not supported")
-        # Any client can read version 0, whatever it asked for.
-        from groupkeeper.broker.apis.api_versions import unsupported_version
+        # Any client can read version 0, whatever it asked for (KIP-511).
+        from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
-        return encode_response(header.correlation_id, unsupported_version(), 0)
+        api = TABLE[API_VERSIONS]
+        answer = ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
+        return encode_response(header.correlation_id, answer, 0)
 
 
 def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:

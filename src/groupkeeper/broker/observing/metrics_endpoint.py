@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from groupkeeper.broker.observing.metrics import METRICS
+from groupkeeper.broker.observing.metrics_table import METRICS
 from groupkeeper.broker.settings.table import InvalidSetting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from threading import Thread
     from wsgiref.simple_server import WSGIServer
 
     from prometheus_client import Metric as Family
 
-    from groupkeeper.broker.observing.metrics import Metrics, Sample
+    from groupkeeper.broker.observing.metrics_table import Sample
 
 _HOST = "127.0.0.1"
 _PATIENCE_S = 10.0
@@ -34,8 +34,8 @@ class MetricsEndpoint:
         self._thread = thread
 
     @classmethod
-    async def open(cls, metrics: Metrics, port: int) -> MetricsEndpoint:
-        """Raises OSError when it can't listen, `InvalidSetting` when the library is missing."""
+    async def open(cls, samples: Callable[[], list[Sample]], port: int) -> MetricsEndpoint:
+        """`samples` reads the values. Raises OSError when it can't listen, `InvalidSetting` without the library."""
         try:
             from prometheus_client import CollectorRegistry, start_http_server
         except ImportError:
@@ -43,7 +43,7 @@ class MetricsEndpoint:
                 "groupkeeper.metrics.port needs prometheus_client: pip install '.[metrics]' in a checkout brings it"
             ) from None
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Collector(metrics, asyncio.get_running_loop()))
+        registry.register(_Collector(samples, asyncio.get_running_loop()))
         try:
             server, thread = start_http_server(port, _HOST, registry)
         except OSError as error:
@@ -60,13 +60,13 @@ class MetricsEndpoint:
 
 
 class _Collector:
-    def __init__(self, metrics: Metrics, loop: asyncio.AbstractEventLoop) -> None:
-        self._metrics = metrics
+    def __init__(self, samples: Callable[[], list[Sample]], loop: asyncio.AbstractEventLoop) -> None:
+        self._samples = samples
         self._loop = loop
 
     def collect(self) -> Iterator[Family]:
         async def read() -> list[Sample]:
-            return self._metrics.samples()
+            return self._samples()
 
         return families(asyncio.run_coroutine_threadsafe(read(), self._loop).result(_PATIENCE_S))
 

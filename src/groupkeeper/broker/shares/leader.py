@@ -31,10 +31,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.log.partition_log import PartitionLog, Waiter
     from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.node import Node
     from groupkeeper.broker.settings.group_overrides import GroupConfig
+    from groupkeeper.broker.shares.state import ShareStateRuntime
 
 _log = getLogger("groupkeeper.broker")
 
@@ -214,15 +215,15 @@ class SharePartitions:
         is_stopped: whether nothing may be begun any more.
     """
 
-    def __init__(self, broker: Broker, persister: SharePersister | None = None) -> None:
+    def __init__(self, broker: Node, states: ShareStateRuntime) -> None:
         self.broker = broker
-        self.persister = SharePersister(broker) if persister is None else persister
+        self.persister = SharePersister(states)
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
-        broker.share_states.on_begun_anew(self._begun_anew)
+        states.on_begun_anew(self._begun_anew)
 
     @staticmethod
     def lock_time_ms() -> int:

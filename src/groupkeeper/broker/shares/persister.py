@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.shares.state import ShareStateRuntime
     from groupkeeper.coordinator.share_state.state import ShareState, StateBatch
 
 
@@ -23,8 +23,8 @@ class SharePersister:
     waited a few seconds for it: they may be asked again. They don't yield to other tasks but for that waiting.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, states: ShareStateRuntime) -> None:
+        self._states = states
 
     async def read_state(self, group_id: str, topic_id: bytes, partition: int, leader_epoch: int) -> ShareState:
         """What a leader begins with; earlier leaders are fenced from then on. A start offset of −1 was never set:
@@ -33,8 +33,8 @@ class SharePersister:
         from groupkeeper.coordinator.share_state.state import SharePartitionKey
 
         key = SharePartitionKey(group_id, topic_id, partition)
-        await self._broker.share_states.ready(key)
-        return self._broker.share_states.read(key, leader_epoch)
+        await self._states.ready(key)
+        return self._states.read(key, leader_epoch)
 
     async def write_state(
         self,
@@ -62,6 +62,6 @@ class SharePersister:
         from groupkeeper.coordinator.share_state.state import SharePartitionKey
 
         key = SharePartitionKey(group_id, topic_id, partition)
-        await self._broker.share_states.ready(key)
+        await self._states.ready(key)
         written = ShareStateWrite(state_epoch, leader_epoch, start_offset, delivery_complete_count, tuple(batches))
-        self._broker.share_states.write(key, written)
+        self._states.write(key, written)

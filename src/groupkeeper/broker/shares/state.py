@@ -15,9 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
+    from groupkeeper.broker.node import Node
     from groupkeeper.broker.shares.state_shard import ShareStateShard
     from groupkeeper.coordinator.kernel.result import Work
     from groupkeeper.coordinator.share.work import ShareErrors
@@ -39,7 +39,7 @@ class ShareStateRuntime:
         meters: what all partitions record.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Node) -> None:
         self.meters = ShareMeters()
         self._broker = broker
         self._host = ShardHost(self._new_shard)

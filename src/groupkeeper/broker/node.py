@@ -1,0 +1,39 @@
+"""What the parts of a broker know of it: its settings, its topics, its clock. They know nothing of the parts above."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.authorizer import Authorizer
+    from groupkeeper.broker.log.topics import Topics
+    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.settings.group_overrides import GroupConfigs
+
+
+class Node:
+    """Base of `Broker`.
+
+    Attributes (all but the first two from `start` on):
+        config: the settings.
+        authorizer: who may do what.
+        topics: the topics and their logs.
+        group_configs: the settings of single groups: `group_configs.of(group_id)`.
+    """
+
+    config: Config
+    authorizer: Authorizer
+    topics: Topics
+    group_configs: GroupConfigs
+
+    @property
+    def storage_path(self) -> str:
+        """The data directory."""
+        raise NotImplementedError
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        raise NotImplementedError
+
+    def new_producer_id(self) -> int:
+        """A producer id that was never given out before."""
+        raise NotImplementedError
