@@ -6,15 +6,15 @@ from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-from groupkeeper.cli.contexts import family as context
+from groupkeeper.cli import context
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
+from groupkeeper.cli.dropin.help_text import described, signature
 from groupkeeper.cli.dropin.kafka_consumer_group_reset import TABLE as GROUP_RESET
 from groupkeeper.cli.dropin.kafka_get_offsets import TABLE as GET_OFFSETS
 from groupkeeper.cli.dropin.kafka_groups import TABLE as GROUPS
+from groupkeeper.cli.dropin.options import OptionTable
 from groupkeeper.cli.dropin.share_groups_options import TABLE as SHARE_GROUPS
 from groupkeeper.cli.framework.commands import parser
-from groupkeeper.cli.framework.help_text import described, signature
-from groupkeeper.cli.framework.options import OptionTable
 from groupkeeper.cli.framework.reports import Shape
 from groupkeeper.cli.groups import shapes as groups_shapes
 from groupkeeper.cli.groups import watch as groups_watch

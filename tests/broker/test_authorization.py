@@ -11,7 +11,7 @@ from tests.broker.test_cluster_apis import part, plain
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.authorizer import Operation, ResourceType, Rule, RuleAuthorizer
-from groupkeeper.broker.network.call import Call
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.record_batch import Record, write_batch

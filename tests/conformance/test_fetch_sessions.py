@@ -10,7 +10,7 @@ from tests.conformance.brokers import wait_for
 from tests.conformance.clients import CLIENTS, Client, ConsumerOptions, Sent, TopicPartition
 from tools.apache_kafka import run_tool
 
-from groupkeeper.broker.network.call import Call
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.messages.fetch_request import FetchRequest
 from groupkeeper.testing.background import BackgroundBroker
 

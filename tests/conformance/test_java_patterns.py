@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.dropin.java_pattern import BadPattern, compile_pattern
+from groupkeeper.cli.java.pattern import BadPattern, compile_pattern
 
 SOURCE = Path(__file__).parent / "java" / "Patterns.java"
 SEED = 20_261_122

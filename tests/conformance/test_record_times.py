@@ -19,8 +19,8 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, Position, TopicPar
 from groupkeeper.operations.plans.cloning import Source, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Policies
 from groupkeeper.pipeline.kafka.measuring import Measure, measure
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.protocol.record_batch import iter_headers
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]

@@ -18,9 +18,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.operations.plans import document, kip122
+from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, restore_plan, then_of
 from groupkeeper.pipeline.jobs.scan_time import scan_time
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.runtime.restoring import OffsetThen, kip122_plans, restore_plan, then_of
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of

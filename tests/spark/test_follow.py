@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from tests.spark.test_snapshot import places
 from tests.spark.test_source import PATIENCE_S, commit, new_topic
 
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.follow import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
-from groupkeeper.pipeline.runtime.errors import SourceError
 from groupkeeper.testing.background import BackgroundBroker
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import HadoopFiles, LocalFiles, files_of
-from groupkeeper.pipeline.jobs.ledger import Ledger
-from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.tables.ledger import Ledger
 
 
 def put(root: Path, path: str, text: str) -> str:

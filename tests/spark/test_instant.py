@@ -15,8 +15,8 @@ from tests.spark.test_source import PATIENCE_S, commit, new_topic
 from groupkeeper.pipeline.jobs.output import open_output
 from groupkeeper.pipeline.jobs.snapshot import make_tables, snapshot, update_history
 from groupkeeper.pipeline.jobs.watch import Run
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, plan
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 MINUTE_MS = 60_000

@@ -7,8 +7,8 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from tests.spark.test_source import PATIENCE_S, new_topic, produce
 
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.source import StreamReader
-from groupkeeper.pipeline.runtime.options import parse_options
 
 
 def test_new_partitions_start_where_their_logs_do(servers: str) -> None:

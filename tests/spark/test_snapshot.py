@@ -13,9 +13,9 @@ from tests.spark.test_source import ask, commit, new_topic
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
-from groupkeeper.pipeline.runtime.errors import SourceError
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 from groupkeeper.testing.background import BackgroundBroker
 

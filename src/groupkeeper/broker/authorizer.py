@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
 
 
 class Operation(IntEnum):

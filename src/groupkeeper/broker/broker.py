@@ -13,18 +13,18 @@ from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 from groupkeeper.broker.features import FeatureLevels
 from groupkeeper.broker.log.cleaner import LogCleaner
-from groupkeeper.broker.log.open_files import OpenFiles
-from groupkeeper.broker.log.storage_directory import StorageDirectory
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
 from groupkeeper.broker.node import Node
-from groupkeeper.broker.observing.client_metrics import ClientMetrics
+from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
 from groupkeeper.broker.settings.table import property_text
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
+from groupkeeper.broker.storage.directory import StorageDirectory
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from groupkeeper.broker.apis import Api
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.faults import Faults
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.broker.network.connection import Connection
-    from groupkeeper.broker.network.faults import Faults
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
     from groupkeeper.broker.shares.sessions import ShareSessions
@@ -256,7 +256,7 @@ class Broker(Node):
     def faults(self) -> Faults:
         """Faults on purpose: docs/testing.md."""
         if self._faults is None:
-            from groupkeeper.broker.network.faults import Faults
+            from groupkeeper.broker.faults import Faults
 
             self._faults = Faults(self)
         return self._faults

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.coordination.journal import Journal
+from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from groupkeeper.broker.log.storage_directory import StorageDirectory
     from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "features.journal"
 

@@ -26,7 +26,7 @@ from groupkeeper.protocol.record_batch import iter_headers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.network.connection import Connection
     from groupkeeper.protocol.primitives import Message, RootMessage
 

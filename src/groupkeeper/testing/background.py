@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from groupkeeper.broker.authorizer import Authorizer
-    from groupkeeper.broker.network.faults import Faults
+    from groupkeeper.broker.faults import Faults
 
 
 class BackgroundBroker:

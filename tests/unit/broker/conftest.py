@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.broker.log.open_files import OpenFiles
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.broker.storage.open_files import OpenFiles
 
 OpenLog = Callable[..., PartitionLog]
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
-from groupkeeper.broker.network.call import Call
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse

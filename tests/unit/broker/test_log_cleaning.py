@@ -10,13 +10,13 @@ import pytest
 
 from groupkeeper.broker.log.cleanable import dirty_part, expired_count
 from groupkeeper.broker.log.compaction import Compaction
-from groupkeeper.broker.log.open_files import OpenFiles
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.producer_snapshot import decode_producers, encode_producers
 from groupkeeper.broker.log.producers import Producers
 from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import swap_steps
 from groupkeeper.broker.log.segment_index import SegmentIndex
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import OutOfOrderSequenceNumber
 from groupkeeper.protocol.record_batch import (
     EndTransaction,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.broker.coordination.journal import Journal
-from groupkeeper.broker.log.open_files import OpenFiles
-from groupkeeper.broker.log.storage_directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
 from groupkeeper.broker.log.topics import Topics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
+from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
     InvalidPartitions,

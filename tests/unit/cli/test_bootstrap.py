@@ -2,8 +2,8 @@
 
 import pytest
 
+from groupkeeper.cli.dropin.bootstrap import NO_CLIENT, bootstrap_servers
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure
-from groupkeeper.cli.framework.bootstrap import NO_CLIENT, bootstrap_servers
 
 
 @pytest.mark.parametrize(

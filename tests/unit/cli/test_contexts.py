@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.cli.contexts import files as context_files
+from groupkeeper.cli.framework import context_files
 from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
 from groupkeeper.cli.main import main
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.cli.dropin import java
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, IllegalArgument
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, NonEmptyGroup

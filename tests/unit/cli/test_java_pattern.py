@@ -2,7 +2,7 @@ r"""Regular expressions of java.util.regex: what each matches, or that it is non
 
 import pytest
 
-from groupkeeper.cli.dropin.java_pattern import BadPattern, compile_pattern
+from groupkeeper.cli.java.pattern import BadPattern, compile_pattern
 
 TOPICS = ["orders", "Orders", "PAYMENTS", "a.b_c-d", "b", "9", "aaaaaa"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli.dropin.kafka_get_offsets import TABLE, Refused, check_servers, offset_spec, rules_of, run
-from groupkeeper.cli.framework.options import UsageProblem
+from groupkeeper.cli.dropin.options import UsageProblem
 from groupkeeper.client.admin.types import OffsetSpec
 
 PLACES = [(topic, partition) for topic in ("orders", "payments", "__consumer_offsets") for partition in range(4)]

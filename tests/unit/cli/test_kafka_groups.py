@@ -3,7 +3,7 @@
 import pytest
 
 from groupkeeper.cli.dropin.kafka_groups import TABLE, BadType, check, is_wanted
-from groupkeeper.cli.framework.options import UsageProblem
+from groupkeeper.cli.dropin.options import UsageProblem
 from groupkeeper.client.admin.types import GroupListing, GroupType
 
 GROUPS = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.cli.framework.options import (
+from groupkeeper.cli.dropin.options import (
     HELP,
     MissingArgument,
     Option,

@@ -11,7 +11,7 @@ import pytest
 
 from groupkeeper.cli.pipeline.family import _planned, source_of
 from groupkeeper.cli.pipeline.watch import Screen
-from groupkeeper.pipeline.runtime.options import parse_options
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 

@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import pack, plan_or_raise
 from groupkeeper.pipeline.kafka.source import read_ranges
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60

@@ -17,10 +17,10 @@ from tests.unit.client.scripted_broker import ScriptedBroker
 
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.decode.records import records_seen
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
+from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.runtime.errors import SourceError
-from groupkeeper.pipeline.runtime.options import Options, parse_options
 from groupkeeper.protocol.messages.fetch_request import FetchRequest
 from groupkeeper.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from groupkeeper.protocol.record_batch import Record, write_batch

@@ -14,8 +14,8 @@ from groupkeeper.pipeline.jobs.follow import _Following, _refresh
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
 from groupkeeper.pipeline.kafka.instants import Identity, Instant
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.runtime.options import parse_options
 
 TOPIC = "__consumer_offsets"
 NO_OUTPUT: Any = None

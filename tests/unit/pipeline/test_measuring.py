@@ -15,8 +15,8 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused, measure_logs
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, Wanted, measure
+from groupkeeper.pipeline.kafka.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import plan
-from groupkeeper.pipeline.runtime.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.testing.background import BackgroundBroker
 

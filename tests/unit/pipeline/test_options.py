@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, named, pack
-from groupkeeper.pipeline.runtime.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.runtime.options import EARLIEST, LATEST, parse_options
 
 SERVERS = {"kafka.bootstrap.servers": "h:9092"}
 TOPIC = SERVERS | {"subscribe": "t"}

@@ -13,12 +13,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.reading import readings
 from groupkeeper.pipeline.kafka.instants import Identity, Instant
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, Range, plan_or_raise
 from groupkeeper.pipeline.kafka.source import StreamReader
-from groupkeeper.pipeline.runtime.errors import SourceError
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.pipeline.kafka.retention import Retention, ask_retentions
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 

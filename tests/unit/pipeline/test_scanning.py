@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.pipeline.kafka.scanning import scan
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60

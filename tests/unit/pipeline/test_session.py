@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.pipeline.runtime.errors import SourceError, killed_for, last_reason
+from groupkeeper.pipeline.errors import SourceError, killed_for, last_reason
 from groupkeeper.pipeline.runtime.session import fixed_settings, merged_settings, start_session
 
 DRIVER, EXECUTOR = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"

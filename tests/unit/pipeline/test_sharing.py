@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Range, pack
 from groupkeeper.pipeline.kafka.source import _limited as limited
-from groupkeeper.pipeline.runtime.options import parse_options
 
 GIVEN = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 

@@ -8,7 +8,7 @@ from groupkeeper.protocol.errors import ClusterAuthorizationFailed, TopicAuthori
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
 
 
 def may_cluster(broker: Broker, call: Call, operation: Operation) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from groupkeeper.broker.observing.client_metrics import Subscription
+from groupkeeper.broker.settings.client_metrics import Subscription
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.settings.table import SettingsTable
 
 TOPIC = 2

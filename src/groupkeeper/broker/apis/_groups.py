@@ -9,7 +9,7 @@ from groupkeeper.protocol.errors import GroupAuthorizationFailed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import Message
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeVar
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
 
     class Partition(Protocol):
         """A share-partition's part of a request."""

@@ -8,7 +8,7 @@ from groupkeeper.protocol.errors import InvalidProducerEpoch, KafkaError, Produc
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
 
 
 def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operation = Operation.WRITE) -> bool:

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 25

@@ -28,7 +28,7 @@ from groupkeeper.protocol.messages.add_partitions_to_txn_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.coordinator.transactions.transaction import TopicPartition
     from groupkeeper.protocol.primitives import RootMessage
 

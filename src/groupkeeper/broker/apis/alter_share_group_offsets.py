@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages.alter_share_group_offsets_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequestTopic
     from groupkeeper.protocol.primitives import RootMessage
 

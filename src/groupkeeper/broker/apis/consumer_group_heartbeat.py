@@ -13,7 +13,7 @@ from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Cons
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 68

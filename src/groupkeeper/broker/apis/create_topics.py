@@ -7,10 +7,10 @@ from collections import Counter
 from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.storage_directory import random_uuid
 from groupkeeper.broker.settings.described import source_of
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.protocol.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 19

@@ -21,8 +21,8 @@ from groupkeeper.protocol.messages.delete_records_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 21

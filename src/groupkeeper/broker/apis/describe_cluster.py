@@ -10,7 +10,7 @@ from groupkeeper.protocol.messages.describe_cluster_response import DescribeClus
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 60

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 35

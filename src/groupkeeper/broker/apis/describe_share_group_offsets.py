@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
     from groupkeeper.protocol.primitives import RootMessage
 

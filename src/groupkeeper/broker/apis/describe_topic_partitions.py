@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 

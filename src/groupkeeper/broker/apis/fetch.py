@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.broker.network.fetch_sessions import Answers, FetchContext, PartitionKey
     from groupkeeper.protocol.primitives import RootMessage
 

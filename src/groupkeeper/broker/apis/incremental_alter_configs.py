@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.settings.table import SettingsTable
     from groupkeeper.protocol.primitives import RootMessage
 

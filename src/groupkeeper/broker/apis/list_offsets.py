@@ -25,8 +25,8 @@ from groupkeeper.protocol.messages.list_offsets_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 2

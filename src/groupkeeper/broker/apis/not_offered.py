@@ -44,7 +44,7 @@ from groupkeeper.protocol.messages.remove_raft_voter_request import RemoveRaftVo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEYS = {

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 8

@@ -20,8 +20,8 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 23

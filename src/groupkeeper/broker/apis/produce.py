@@ -36,9 +36,9 @@ from groupkeeper.protocol.record_batch import read_header
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.protocol.primitives import RootMessage
     from groupkeeper.protocol.record import BatchHeader
 

@@ -13,7 +13,7 @@ from groupkeeper.protocol.messages.read_share_group_state_summary_response impor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.coordinator.share_state.state import SharePartitionKey
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.messages.read_share_group_state_summary_request import PartitionData

@@ -11,7 +11,7 @@ from groupkeeper.protocol.messages.share_group_describe_response import Describe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 

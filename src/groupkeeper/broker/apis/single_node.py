@@ -50,7 +50,7 @@ from groupkeeper.protocol.messages.unregister_broker_request import UnregisterBr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 _NODES_SINCE = 2

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.coordinator.streams.topology import MissingTopic
     from groupkeeper.protocol.primitives import RootMessage
 

@@ -12,7 +12,7 @@ from groupkeeper.protocol.messages.update_features_response import UpdatableFeat
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.network.call import Call
+    from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 57

@@ -11,10 +11,10 @@ from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
-from groupkeeper.broker.log.storage_directory import random_uuid
 from groupkeeper.broker.observing.meters import GroupMeters
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.topic import segment_size
+from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
@@ -26,9 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.broker.node import Node
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.coordinator.kernel.result import Work

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count
 from groupkeeper.broker.log.compaction import Compaction
-from groupkeeper.broker.log.offset_checkpoint import read_checkpoint, write_checkpoint
 from groupkeeper.broker.log.producer_snapshot import encode_aborted
 from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS
+from groupkeeper.broker.storage.offset_checkpoint import read_checkpoint, write_checkpoint
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import CorruptRecord
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.log.cleanable import Dirty
     from groupkeeper.broker.log.compaction import Cleaned
-    from groupkeeper.broker.log.open_files import OpenFiles
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.segment import Segment
     from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.node import Node
+    from groupkeeper.broker.storage.open_files import OpenFiles
 
 _log = getLogger("groupkeeper.broker")
 

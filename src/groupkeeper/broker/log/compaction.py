@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from groupkeeper.broker.coordination.transaction_survey import TransactionSurvey
 from groupkeeper.broker.log.segment import Segment, file_name
 from groupkeeper.broker.log.segment_files import CLEANED, LOG
+from groupkeeper.broker.log.transaction_survey import TransactionSurvey
 from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header, read_records
 from groupkeeper.protocol.record_batch import read_end_transaction as end_of
 from groupkeeper.protocol.retained_batch import read_entries, read_keys, retained_batch
@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from groupkeeper.broker.log.open_files import OpenFiles
     from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.protocol.record_batch import BatchHeader
     from groupkeeper.protocol.retained_batch import Entry
 

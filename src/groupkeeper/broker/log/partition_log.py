@@ -17,7 +17,7 @@ from groupkeeper.broker.log.producers import Producers
 from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal
 from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, find_batch_behind, scan
 from groupkeeper.broker.log.segment_files import repair, retire, swap_steps
-from groupkeeper.broker.log.storage_directory import replace_file
+from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Iterable, Iterator, Sequence
 
-    from groupkeeper.broker.log.open_files import OpenFiles
     from groupkeeper.broker.settings.topic import TopicConfig
+    from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.protocol.record_batch import BatchHeader, EndTransaction
 
 _log = getLogger("groupkeeper.broker")

@@ -12,13 +12,13 @@ import shutil
 import time
 from logging import getLogger
 
-from groupkeeper.broker.coordination.journal import Journal
-from groupkeeper.broker.log.offset_checkpoint import read_checkpoint, write_checkpoint
 from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
 from groupkeeper.broker.log.sealed_segments import sync
-from groupkeeper.broker.log.storage_directory import random_uuid, replace_file
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.broker.storage.directory import random_uuid, replace_file
+from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.broker.storage.offset_checkpoint import read_checkpoint, write_checkpoint
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidRequest,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
-    from groupkeeper.broker.log.open_files import OpenFiles
-    from groupkeeper.broker.log.storage_directory import StorageDirectory
     from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.storage.directory import StorageDirectory
+    from groupkeeper.broker.storage.open_files import OpenFiles
 
 _log = getLogger("groupkeeper.broker")
 

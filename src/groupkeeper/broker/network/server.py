@@ -8,7 +8,7 @@ from functools import partial
 from logging import getLogger
 
 from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
-from groupkeeper.broker.network.call import Call
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion

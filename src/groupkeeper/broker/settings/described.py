@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import dropwhile
 from typing import NamedTuple
 
-from groupkeeper.broker.observing.client_metrics import Subscription
+from groupkeeper.broker.settings.client_metrics import Subscription
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS, broker_setting
 from groupkeeper.broker.settings.group_overrides import GroupConfig

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.coordination.journal import Journal
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.kafka import (
@@ -17,6 +16,7 @@ from groupkeeper.broker.settings.kafka import (
     in_java_order,
 )
 from groupkeeper.broker.settings.table import InvalidSetting, Setting, plain
+from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.protocol.errors import InvalidConfig
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from groupkeeper.broker.log.storage_directory import StorageDirectory
+    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "broker.journal"
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from groupkeeper.broker.coordination.journal import Journal
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES
 from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text, whole
+from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from groupkeeper.broker.log.storage_directory import StorageDirectory
     from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "groups.journal"
 

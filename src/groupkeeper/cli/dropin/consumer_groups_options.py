@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin import java
-from groupkeeper.cli.framework.options import (
+from groupkeeper.cli.dropin.options import (
     HELP,
     VERSION,
     Option,
@@ -16,6 +15,7 @@ from groupkeeper.cli.framework.options import (
     in_hash_order,
     refuse,
 )
+from groupkeeper.cli.java import values as java
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 SCENARIOS = (

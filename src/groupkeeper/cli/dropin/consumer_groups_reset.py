@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.dropin import java
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, log_warning, say
+from groupkeeper.cli.dropin.options import UsageProblem, in_hash_order
 from groupkeeper.cli.dropin.reset_steps import (
     check_partitions,
     datetime_ms,
@@ -17,7 +17,7 @@ from groupkeeper.cli.dropin.reset_steps import (
     nothing_later,
     refuse_duplicates,
 )
-from groupkeeper.cli.framework.options import UsageProblem, in_hash_order
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
@@ -43,7 +43,7 @@ from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPar
 
 if TYPE_CHECKING:
     from groupkeeper.cli.dropin.consumer_groups_options import Converted
-    from groupkeeper.cli.framework.options import Options
+    from groupkeeper.cli.dropin.options import Options
     from groupkeeper.client.admin import Admin
     from groupkeeper.operations.plans.recording import Recorder
 

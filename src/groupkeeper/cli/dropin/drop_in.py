@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from groupkeeper.cli.dropin import java
-from groupkeeper.cli.framework.options import Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
@@ -99,7 +99,7 @@ def show_help_or_version(table: OptionTable, options: Options) -> int | None:
 
 def refuse_usage(table: OptionTable, text: str) -> int:
     """Show what is wrong and the help; the exit status is 1."""
-    from groupkeeper.cli.framework.help_text import render
+    from groupkeeper.cli.dropin.help_text import render
 
     complain(f"{text}\n{render(table)}")
     return 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.dropin.java import kafka_name, width
+from groupkeeper.cli.java.values import kafka_name, width
 from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
     Failure,

@@ -14,10 +14,10 @@ from pathlib import Path
 from groupkeeper import __version__
 from groupkeeper.cli.dropin.drop_in import refuse_usage, run_tool
 from groupkeeper.cli.dropin.groups_text import known, row, widest
+from groupkeeper.cli.dropin.options import Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.journalling import recorder
-from groupkeeper.cli.framework.options import Option, OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState

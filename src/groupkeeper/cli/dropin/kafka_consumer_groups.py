@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.dropin import groups_text, java
+from groupkeeper.cli.dropin import groups_text
+from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check, converted
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
@@ -24,8 +25,8 @@ from groupkeeper.cli.dropin.drop_in import (
     show_help_or_version,
     states_of,
 )
-from groupkeeper.cli.framework.bootstrap import open_admin
-from groupkeeper.cli.framework.options import OptionProblem, Options, UsageProblem
+from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin import java
+from groupkeeper.cli.dropin.bootstrap import ADDRESS, BadProperties, open_admin
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     PropertiesUnreadable,
@@ -17,8 +17,8 @@ from groupkeeper.cli.dropin.drop_in import (
     say,
     show_help_or_version,
 )
-from groupkeeper.cli.framework.bootstrap import ADDRESS, BadProperties, open_admin
-from groupkeeper.cli.framework.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError
@@ -209,7 +209,7 @@ def _numbers(text: str) -> set[int]:
 
 def _pattern(text: str) -> re.Pattern[str]:
     """A topic filter: commas separate alternatives, blanks and quotes around it don't count. Raises Refused."""
-    from groupkeeper.cli.dropin.java_pattern import BadPattern, compile_pattern
+    from groupkeeper.cli.java.pattern import BadPattern, compile_pattern
 
     text = re.sub(r"[\"']+$", "", re.sub(r"^[\"']+", "", java.trim(text).replace(",", "|").replace(" ", "")))
     try:

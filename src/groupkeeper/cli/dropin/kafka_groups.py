@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from groupkeeper.cli.dropin import java
+from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     PropertiesUnreadable,
@@ -16,8 +16,7 @@ from groupkeeper.cli.dropin.drop_in import (
     show_help_or_version,
 )
 from groupkeeper.cli.dropin.groups_text import all_groups
-from groupkeeper.cli.framework.bootstrap import open_admin
-from groupkeeper.cli.framework.options import (
+from groupkeeper.cli.dropin.options import (
     HELP,
     VERSION,
     Option,
@@ -27,6 +26,7 @@ from groupkeeper.cli.framework.options import (
     UsageProblem,
     refuse,
 )
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupListing, GroupType
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ClientError
 from groupkeeper.protocol.errors import KafkaError

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from groupkeeper.cli.dropin import groups_text, java, share_groups_text
+from groupkeeper.cli.dropin import groups_text, share_groups_text
+from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     complain,
@@ -20,10 +21,10 @@ from groupkeeper.cli.dropin.drop_in import (
     show_help_or_version,
     states_of,
 )
+from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
-from groupkeeper.cli.framework.bootstrap import open_admin
 from groupkeeper.cli.framework.journalling import drop_in_recorder
-from groupkeeper.cli.framework.options import OptionProblem, Options, UsageProblem
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,

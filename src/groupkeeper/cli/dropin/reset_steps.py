@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from groupkeeper.cli.dropin import java
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
-from groupkeeper.cli.framework.options import Options
+from groupkeeper.cli.dropin.options import Options
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.reset import partitions_of, refuse_unusable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.dropin.consumer_groups_options import check_views
-from groupkeeper.cli.framework.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 SCENARIOS = ("to-datetime", "to-earliest", "to-latest")

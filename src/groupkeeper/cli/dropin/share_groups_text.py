@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from groupkeeper.cli.dropin.groups_text import assigned, coordinator_cell, known, row, widest
-from groupkeeper.cli.dropin.java import sort_key
+from groupkeeper.cli.java.values import sort_key
 from groupkeeper.client.admin.types import (
     GroupListing,
     GroupState,

@@ -11,8 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from groupkeeper.cli.contexts import files as context_files
-from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.output import complain, flush, say
 from groupkeeper.cli.framework.render import (
     CsvWriter,

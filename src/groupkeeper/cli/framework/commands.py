@@ -55,9 +55,7 @@ COMMANDS = {
     "apply": Entry("carry out a plan, if the cluster is still as the plan says", "groupkeeper.cli.plans.apply:APPLY"),
     "undo": Entry("take a change back, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
     "history": Entry("show what was changed from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
-    "context": Entry(
-        "save clusters under names, to choose them with --context", "groupkeeper.cli.contexts.family:FAMILY"
-    ),
+    "context": Entry("save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"),
     "completion": Entry("print the completion script of a shell", "groupkeeper.cli.framework.completion:COMMAND"),
     "pipeline": Entry(
         "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"

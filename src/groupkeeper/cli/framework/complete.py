@@ -112,8 +112,7 @@ def _positional(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
 
 def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple[str, str]]:
     """What can be given for an argument, by its choices, or else by what its help calls it."""
-    from groupkeeper.cli.contexts import files as context_files
-    from groupkeeper.cli.framework import values
+    from groupkeeper.cli.framework import context_files, values
 
     if action.choices:
         return [(str(choice), "") for choice in action.choices]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin.java import INT_MAX, LONG_MAX, parse_number, trim
+from groupkeeper.cli.java.values import INT_MAX, LONG_MAX, parse_number, trim
 
 
 class BadValue(ValueError):

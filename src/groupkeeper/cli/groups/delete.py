@@ -11,9 +11,9 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_executing, check_confirmed, consequences, not_yet, show_first
+from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
-from groupkeeper.cli.groups.arguments import add_filters, add_groups, are_typed, problems_of, selected
 from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
 from groupkeeper.cli.plans.shapes import trouble_problem
 from groupkeeper.cli.plans.writing import TOPIC_HELP, told_of_absent, topics_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command, similar
-from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
-from groupkeeper.cli.groups.arguments import (
+from groupkeeper.cli.framework.group_arguments import (
     add_filters,
     add_groups,
     add_order,
@@ -19,6 +18,7 @@ from groupkeeper.cli.groups.arguments import (
     selected,
     with_suggestions,
 )
+from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
 from groupkeeper.client.admin.types import (
     Failure,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.reports import Page, Row
-from groupkeeper.cli.groups.arguments import (
+from groupkeeper.cli.framework.group_arguments import (
     add_filters,
     add_groups,
     add_order,
@@ -18,6 +17,7 @@ from groupkeeper.cli.groups.arguments import (
     said_about,
     with_suggestions,
 )
+from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.groups.shapes import GROUPS
 from groupkeeper.client.admin.types import GroupListing
 from groupkeeper.operations.selection import list_selected

@@ -18,9 +18,16 @@ from groupkeeper.cli.framework.executing import (
     not_yet,
     show_first,
 )
+from groupkeeper.cli.framework.group_arguments import (
+    add_filters,
+    add_groups,
+    are_typed,
+    names_of,
+    passed_over,
+    selected,
+)
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
-from groupkeeper.cli.groups.arguments import add_filters, add_groups, are_typed, names_of, passed_over, selected
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.shapes import reset_row
 from groupkeeper.cli.plans.writing import add_scope, told_of_absent, topics_of, with_topics

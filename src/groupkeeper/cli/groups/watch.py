@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.group_arguments import add_groups, names_of
 from groupkeeper.cli.framework.output import complain, flush
 from groupkeeper.cli.framework.render import remark_text
 from groupkeeper.cli.framework.reports import Column, Page, Row, Shape, Value
-from groupkeeper.cli.groups.arguments import add_groups, names_of
 from groupkeeper.operations.watch import Change, Partitions, follow
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen, Stage
     from groupkeeper.pipeline.jobs.watch import Summary
+    from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
     from groupkeeper.pipeline.kafka.planning import Plan
-    from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
 
 __all__ = [
     "FAMILY",
@@ -187,7 +187,7 @@ def run_job(
     of the source.
     """
     from groupkeeper.cli.pipeline.watch import Screen
-    from groupkeeper.pipeline.runtime.errors import SourceError
+    from groupkeeper.pipeline.errors import SourceError
 
     screen = Screen()
     try:
@@ -250,7 +250,7 @@ def import_job(name: str) -> Any:
 
 def import_part(name: str) -> Any:
     """A module of the pipeline. Raises SourceError where the extra is missing."""
-    from groupkeeper.pipeline.runtime.errors import SourceError
+    from groupkeeper.pipeline.errors import SourceError
 
     try:
         return import_module(f"groupkeeper.pipeline.{name}")
@@ -295,8 +295,8 @@ def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
 def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     """What there is to read, before Spark takes its time. Raises SourceError when no cluster can be read."""
     screen.doing("asking the clusters")
+    from groupkeeper.pipeline.kafka.options import parse_options
     from groupkeeper.pipeline.report.words import counted
-    from groupkeeper.pipeline.runtime.options import parse_options
 
     found = asyncio.run(_planned(parse_options(source), screen))
     for name in dict.fromkeys(each.name for each in found.ranges):
@@ -306,7 +306,7 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
             f"{counted(sum(each.size for each in own), 'record')} at most"
         )
     if not found.ranges and has_end:
-        from groupkeeper.pipeline.runtime.errors import SourceError
+        from groupkeeper.pipeline.errors import SourceError
 
         *others, last = found.failed.values()
         for error in others:

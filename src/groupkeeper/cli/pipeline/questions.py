@@ -23,9 +23,9 @@ from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark,
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen
+    from groupkeeper.pipeline.jobs.restoring import Then
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.planning import Plan
-    from groupkeeper.pipeline.runtime.restoring import Then
 
 __all__ = ["AS_OF", "SCAN_TIME"]
 
@@ -75,7 +75,7 @@ def _as_of(options: Namespace) -> int:
         )  # fmt: skip
         summary: Summary = told.summary
         if is_planned:
-            from groupkeeper.pipeline.runtime.restoring import then_of
+            from groupkeeper.pipeline.jobs.restoring import then_of
 
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
             _save(options, source, then_of(told.offsets.get(name, [])), summary, screen)
@@ -92,10 +92,10 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
     """Raises SourceError for a file that cannot be written."""
     from groupkeeper.cli.plans.shapes import trouble_problem
     from groupkeeper.operations.plans import document
+    from groupkeeper.pipeline.errors import SourceError
+    from groupkeeper.pipeline.jobs.restoring import kip122_plans
     from groupkeeper.pipeline.jobs.watch import Problem
     from groupkeeper.pipeline.report.words import counted
-    from groupkeeper.pipeline.runtime.errors import SourceError
-    from groupkeeper.pipeline.runtime.restoring import kip122_plans
 
     if not then:
         summary.problems.append(Problem(None, "no group had committed offsets then: no plan is written"))
@@ -135,8 +135,8 @@ def _file_name(group_id: str) -> str:
 async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:
     from groupkeeper.client.admin import Admin
     from groupkeeper.operations.plans.recording import without_secrets
-    from groupkeeper.pipeline.runtime.options import parse_options
-    from groupkeeper.pipeline.runtime.restoring import restore_plan
+    from groupkeeper.pipeline.jobs.restoring import restore_plan
+    from groupkeeper.pipeline.kafka.options import parse_options
 
     (cluster,) = parse_options({**source, "rows": "decoded"}).clusters
     async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:

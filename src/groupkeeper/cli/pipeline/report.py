@@ -68,7 +68,7 @@ def _hours(text: str) -> float:
 
 
 def _run(options: Namespace) -> int:
-    from groupkeeper.pipeline.runtime.errors import SourceError
+    from groupkeeper.pipeline.errors import SourceError
 
     problems: Sequence[Problem] = ()
     try:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_creating
+from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.groups.arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.groups.reset import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import (

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.groups.arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_saving, add_scope, is_plain, shown, topics_of
 from groupkeeper.operations.plans.deleting import make_deletion

@@ -11,10 +11,10 @@ from groupkeeper.cli.framework.clusters import Asking, UsageMistake, cluster_of
 from groupkeeper.cli.framework.commands import similar
 from groupkeeper.cli.framework.executing import consequences, words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
+from groupkeeper.cli.framework.group_arguments import names_of, suggested
 from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.framework.typed import as_typed, follow_up
-from groupkeeper.cli.groups.arguments import names_of, suggested
 from groupkeeper.cli.plans.shapes import change_rows, trouble_problem
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from groupkeeper.pipeline.decode.columns import PLACE_COLUMNS, decode_columns
-from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.errors import SourceError
 
 __all__ = ["ArchivePart", "archive_parts", "read_archive"]
 

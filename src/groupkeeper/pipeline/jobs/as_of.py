@@ -8,10 +8,10 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.jobs.output import open_output
+from groupkeeper.pipeline.jobs.restoring import OffsetThen
 from groupkeeper.pipeline.jobs.snapshot import update_history
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.kafka.planning import Plan
-from groupkeeper.pipeline.runtime.restoring import OffsetThen
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 

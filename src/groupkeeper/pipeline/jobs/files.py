@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlparse
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from groupkeeper.pipeline.runtime.errors import SourceError, first_line
+from groupkeeper.pipeline.errors import SourceError, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.jobs.history import append
-from groupkeeper.pipeline.jobs.ledger import ROOT
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
@@ -24,11 +24,11 @@ from groupkeeper.pipeline.jobs.snapshot import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.instants import Identity, Instants
+from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
-from groupkeeper.pipeline.runtime.errors import cause_of, first_line
-from groupkeeper.pipeline.runtime.options import Options, parse_options
+from groupkeeper.pipeline.tables.ledger import ROOT
 
 __all__ = ["follow"]
 

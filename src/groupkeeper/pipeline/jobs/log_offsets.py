@@ -13,7 +13,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
-from groupkeeper.pipeline.runtime.options import Options
+from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from groupkeeper.pipeline.runtime.errors import SourceError, cause_of, first_line
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.runtime.session import log_path, start_session
 
 __all__ = ["session"]

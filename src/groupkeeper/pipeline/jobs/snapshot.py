@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.history import append, is_before
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.output import Output, Staged, open_output
@@ -21,11 +22,10 @@ from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
-from groupkeeper.pipeline.runtime.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.runtime.options import parse_options
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 
 __all__ = ["make_tables", "snapshot", "update_history"]

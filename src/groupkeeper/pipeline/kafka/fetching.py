@@ -19,9 +19,9 @@ from groupkeeper.client.security.choice import security_of
 from groupkeeper.client.settings import Settings
 from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.pipeline.decode.batches import Aborted, Batches, CorruptBatch, RecordSet, read_batches
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.runtime.errors import SourceError
-from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
 from groupkeeper.protocol.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed, error_for
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData

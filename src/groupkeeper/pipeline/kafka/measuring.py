@@ -10,7 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds, Refused, refused
-from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
+from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 

@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol, TypeVar
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, measure_logs
-from groupkeeper.pipeline.runtime.errors import SourceError
-from groupkeeper.pipeline.runtime.options import EARLIEST, LATEST, ClusterOptions, Options, Start
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 

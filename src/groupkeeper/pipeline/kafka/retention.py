@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.runtime.options import ClusterOptions, Options
 from groupkeeper.protocol.errors import KafkaError
 
 __all__ = ["DEFAULT", "Asked", "Retention", "Retentions", "ask_retentions"]

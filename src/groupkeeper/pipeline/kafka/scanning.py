@@ -11,8 +11,8 @@ from groupkeeper.pipeline.decode.batches import Batches, CorruptBatch
 from groupkeeper.pipeline.decode.records import records_of
 from groupkeeper.pipeline.decode.views import choose
 from groupkeeper.pipeline.kafka.fetching import corrupt, fetch
+from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import Range
-from groupkeeper.pipeline.runtime.options import Options
 
 __all__ = ["Found", "scan"]
 

@@ -14,10 +14,10 @@ from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, pl
 from groupkeeper.pipeline.decode.batches import CorruptBatch
 from groupkeeper.pipeline.decode.raw import raw_batch, raw_schema
 from groupkeeper.pipeline.decode.records import records_seen
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, Options, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
-from groupkeeper.pipeline.runtime.errors import SourceError
-from groupkeeper.pipeline.runtime.options import EARLIEST, LATEST, Options, Start, parse_options
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 

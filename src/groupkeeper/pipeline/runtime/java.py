@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.errors import SourceError
 
 __all__ = ["Java", "find_java"]
 

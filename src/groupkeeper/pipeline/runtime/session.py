@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
-from groupkeeper.pipeline.runtime.errors import SourceError, first_line, killed_for, last_reason
+from groupkeeper.pipeline.errors import SourceError, first_line, killed_for, last_reason
 from groupkeeper.pipeline.runtime.java import find_java
 from groupkeeper.pipeline.runtime.shipping import package_archive
 

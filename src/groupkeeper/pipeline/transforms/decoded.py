@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.decode.archive import archive_parts, read_archive
 from groupkeeper.pipeline.decode.columns import PLACE_COLUMNS, decode_columns
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.planning import share
-from groupkeeper.pipeline.runtime.errors import SourceError
 from groupkeeper.pipeline.tables import DECODED
 
 __all__ = ["decode_archive", "decode_key_value"]

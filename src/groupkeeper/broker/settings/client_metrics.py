@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 
-from groupkeeper.broker.coordination.journal import Journal
 from groupkeeper.broker.settings.table import InvalidSetting, SettingsTable, names, whole
+from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.protocol.errors import InvalidRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from groupkeeper.broker.log.storage_directory import StorageDirectory
+    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "client-metrics.journal"
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar, Unpack
 
     from groupkeeper.broker.apis import Api
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.coordination.transactions import TransactionRuntime
-    from groupkeeper.broker.network.call import Call
     from groupkeeper.broker.network.connection import Connection
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -43,7 +43,7 @@ class Which(TypedDict, total=False):
         every: each k-th.
         times: at most so many.
         probability: by chance, 0 to 1; `seed` (default 0) makes it the same each time.
-        where: those for which a function of the request is true; it sees a `groupkeeper.broker.network.call.Call`.
+        where: those for which a function of the request is true; it sees a `groupkeeper.broker.call.Call`.
     """
 
     nth: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.log.storage_directory import replace_file
+from groupkeeper.broker.storage.directory import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from groupkeeper.cli.dropin.java import INT_MAX, LONG_MAX, hash_order, parse_number, string_hash
+from groupkeeper.cli.java.values import INT_MAX, LONG_MAX, hash_order, parse_number, string_hash
 
 
 class OptionProblem(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from groupkeeper.cli.framework.options import Option, OptionTable
+from groupkeeper.cli.dropin.options import Option, OptionTable
 
 _NAMES = 38
 _TEXTS = 39

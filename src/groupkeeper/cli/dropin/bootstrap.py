@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, PropertiesUnreadable, log_warning
-from groupkeeper.cli.framework.options import Options, UsageProblem
+from groupkeeper.cli.dropin.options import Options, UsageProblem
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import Files
 from groupkeeper.pipeline.kafka.instants import Identity
-from groupkeeper.pipeline.runtime.errors import SourceError
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
 __all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "entry_path", "last_entry"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from groupkeeper.pipeline.runtime.errors import SourceError
+from groupkeeper.pipeline.errors import SourceError
 
 __all__ = ["ClusterOptions", "Options", "Start", "parse_options"]
 

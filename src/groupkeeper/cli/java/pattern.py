@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from groupkeeper.cli.dropin.java import INT_MAX
-from groupkeeper.cli.dropin.java_letters import NAME_LETTERS, NONE, SHORT, of_property
+from groupkeeper.cli.java.letters import NAME_LETTERS, NONE, SHORT, of_property
+from groupkeeper.cli.java.values import INT_MAX
 
 _NEVER = "(?!)"
 _END = ""

@@ -7,11 +7,10 @@ from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.contexts import files as context_files
-from groupkeeper.cli.contexts.files import Context, ContextProblem
-from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, add_output, check, print_report
 from groupkeeper.cli.framework.commands import Command, Entry, Family
+from groupkeeper.cli.framework.context_files import Context, ContextProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
 from groupkeeper.cli.framework.terminal import is_terminal
@@ -201,7 +200,7 @@ SHOW = Command(_add_show, _handling(_show))
 USE = Command(_add_use, _handling(_use))
 REMOVE = Command(_add_remove, _handling(_remove))
 
-_HERE = "groupkeeper.cli.contexts.family"
+_HERE = "groupkeeper.cli.context"
 
 FAMILY = Family(
     {

@@ -6,8 +6,8 @@ import json
 import os
 from logging import getLogger
 
-from groupkeeper.broker.log.storage_directory import replace_file
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.protocol.errors import KafkaStorageError
 
 TYPE_CHECKING = False

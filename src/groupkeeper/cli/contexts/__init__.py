@@ -1,4 +1,0 @@
-"""`groupkeeper context`: clusters saved under names.
-
-How options become a connection is in `framework`.
-"""
