@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.protocol.framing import encode_request, request_class
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse

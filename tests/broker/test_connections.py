@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.index import APIS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.protocol.errors import UnknownServerError
 from groupkeeper.protocol.framing import encode_request, request_class
 from groupkeeper.protocol.messages.describe_quorum_request import DescribeQuorumRequest

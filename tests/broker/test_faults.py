@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.protocol.errors import GroupIdNotFound, NotCoordinator, RequestTimedOut, UnknownMemberId
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest

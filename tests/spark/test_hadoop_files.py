@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import HadoopFiles, LocalFiles, files_of
-from groupkeeper.pipeline.tables.ledger import Ledger
+from groupkeeper.pipeline.jobs.ledger import Ledger
 
 
 def put(root: Path, path: str, text: str) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from groupkeeper.broker.apis import Api
+    from groupkeeper.broker.api_table import Api
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.faults import Faults
     from groupkeeper.broker.log.partition_log import PartitionLog

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.broker.unkind import Unkindness
 from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId, error_class
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar, Unpack
 
-    from groupkeeper.broker.apis import Api
+    from groupkeeper.broker.api_table import Api
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.coordination.transactions import TransactionRuntime

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from tests.unit.broker.peer import UNKNOWN_ID, Denies, Peer
 
-from groupkeeper.broker.apis import TABLE
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.protocol.errors import (

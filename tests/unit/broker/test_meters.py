@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.broker.observing.meters import Rate, Timing
+from groupkeeper.broker.meters import Rate, Timing
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -12,7 +12,7 @@ from tests.unit.broker.peer import Peer
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
-from groupkeeper.broker.observing.meters import GroupMeters
+from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.protocol.errors import (
     NONE,

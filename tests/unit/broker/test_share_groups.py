@@ -13,7 +13,7 @@ from tests.unit.broker.peer import Denies, Peer
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.coordination.group_shard import Shard
-from groupkeeper.broker.observing.meters import GroupMeters
+from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, coordinator_key
 from groupkeeper.broker.shares.state_shard import ShareStateShard

@@ -12,8 +12,8 @@ import pytest
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import Busy, LocalFiles
+from groupkeeper.pipeline.jobs.ledger import Ledger
 from groupkeeper.pipeline.jobs.output import open_output
-from groupkeeper.pipeline.tables.ledger import Ledger
 
 
 class Killed(BaseException):

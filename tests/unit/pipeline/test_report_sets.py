@@ -13,10 +13,10 @@ from tests.fleet_tables import fleet, write
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import LocalFiles
+from groupkeeper.pipeline.jobs.ledger import Ledger
 from groupkeeper.pipeline.report.model import Report
 from groupkeeper.pipeline.report.reading import read_report
 from groupkeeper.pipeline.tables import TABLES
-from groupkeeper.pipeline.tables.ledger import Ledger
 
 READS = 10
 PATIENCE_S = 50

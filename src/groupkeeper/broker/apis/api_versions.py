@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis import TABLE, Api
+from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.features import finalized_features, supported_features
 from groupkeeper.protocol.errors import InvalidRequest
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest

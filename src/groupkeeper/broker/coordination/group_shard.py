@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.coordination.transaction_marker import Marker
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.observing.meters import GroupMeters
+    from groupkeeper.broker.meters import GroupMeters
     from groupkeeper.coordinator.kernel.result import ProducerEpoch, Record
     from groupkeeper.coordinator.kernel.settings import Settings
     from groupkeeper.coordinator.kernel.timers import TimerKey

@@ -11,7 +11,7 @@ from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
-from groupkeeper.broker.observing.meters import GroupMeters
+from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.broker.storage.directory import random_uuid

@@ -7,7 +7,7 @@ import socket
 from functools import partial
 from logging import getLogger
 
-from groupkeeper.broker.apis import API_VERSIONS, TABLE, Api
+from groupkeeper.broker.api_table import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix

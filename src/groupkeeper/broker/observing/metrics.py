@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import Protocol
 
-from groupkeeper.broker.observing.meters import PERCENTILES
+from groupkeeper.broker.meters import PERCENTILES
 from groupkeeper.broker.observing.metrics_table import (
     CLASSIC_STATES,
     CONSUMER_STATES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from groupkeeper.broker.observing.meters import PERCENTILES
+from groupkeeper.broker.meters import PERCENTILES
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Meter
 

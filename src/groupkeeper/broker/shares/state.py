@@ -6,7 +6,7 @@ import asyncio
 
 from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_host import ShardHost
-from groupkeeper.broker.observing.meters import ShareMeters
+from groupkeeper.broker.meters import ShareMeters
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.uuids import uuid_text

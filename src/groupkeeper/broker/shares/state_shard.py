@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.observing.meters import ShareMeters
+    from groupkeeper.broker.meters import ShareMeters
     from groupkeeper.coordinator.kernel.result import ProducerEpoch
     from groupkeeper.coordinator.share_state.coordinator import ShareStateResult
     from groupkeeper.protocol.record_batch import BatchHeader, Record

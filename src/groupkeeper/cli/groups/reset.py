@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import (
@@ -29,6 +27,7 @@ from groupkeeper.cli.framework.group_arguments import (
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
+from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import reset_row
 from groupkeeper.cli.plans.writing import add_scope, told_of_absent, topics_of, with_topics
 from groupkeeper.client.admin.types import TopicPartition
@@ -59,34 +58,6 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-def add_scenario(command: ArgumentParser) -> None:
-    """Where to: exactly one of several."""
-    to = command.add_mutually_exclusive_group(required=True)
-    to.add_argument("--to-earliest", action="store_true", help="the oldest record")
-    to.add_argument("--to-latest", action="store_true", help="the end")
-    to.add_argument("--to-current", action="store_true", help="the committed offset, moved into the log")
-    to.add_argument("--to-offset", type=int, metavar="N", help="this offset")
-    to.add_argument("--shift-by", type=int, metavar="N", help="N records on, or back when negative")
-    to.add_argument(
-        "--to-datetime",
-        type=values.datetime_ms,
-        metavar="TIME",
-        help="the first record from then on: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
-    )
-    to.add_argument(
-        "--by-duration",
-        type=values.duration,
-        metavar="DURATION",
-        help="the first record from so long ago on: P1DT2H3M4.5S",
-    )
-    to.add_argument(
-        "--from-file",
-        type=values.plan_file,
-        metavar="FILE",
-        help="the offsets in a CSV file of [group,]topic,partition,offset; not with --topic or --all-topics",
-    )
-
-
 def _report(options: Namespace) -> Report:
     """Refuses what doesn't go together, and a plan that isn't one."""
     check_scope(options)
@@ -96,16 +67,6 @@ def _report(options: Namespace) -> Report:
     if options.export and options.output != "table":
         raise UsageMistake(f"argument --export: not allowed with --output {options.output}")
     return Report(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
-
-
-def check_scope(options: Namespace) -> None:
-    """Raise UsageMistake unless the partitions are named, in one way."""
-    if options.from_file is None:
-        if not options.all_topics and not options.topic:
-            raise UsageMistake("name the partitions to reset: --all-topics or --topic")
-    elif options.all_topics or options.topic:
-        name = "--all-topics" if options.all_topics else "--topic"
-        raise UsageMistake(f"argument {name}: not allowed with argument --from-file, which names the partitions")
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
@@ -149,7 +110,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     problems += dict.fromkeys(map(_problem_of, applied.troubles))  # what is said of a group is said once
     yield Page(problems=problems)
     result = "applied" if options.execute else "would be applied"
-    for page in _rows(plan.groups, applied, result, has_group=_only_group(options) is None):
+    for page in _rows(plan.groups, applied, result, has_group=only_group(options) is None):
         yield page
     yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
 
@@ -199,39 +160,6 @@ def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_gro
         planned = group.offsets
         offsets = {tp: planned[tp].offset for tp in sorted(results)}
         yield Page(rows, plain=plan_csv.write([(group.group_id, offsets)], with_group=has_group))
-
-
-def _only_group(options: Namespace) -> str | None:
-    """The group whose id a plan need not name, None when there are several."""
-    names = names_of(options, "groups")
-    return names.exact[0] if len(names.exact) == 1 and not names.patterns else None
-
-
-def plans_of(options: Namespace) -> plan_csv.Plans | None:
-    """The offsets of --from-file, None without it. Raises UsageMistake."""
-    if options.from_file is None:
-        return None
-    try:
-        return plan_csv.read(options.from_file.text, _only_group(options))
-    except plan_csv.BadPlan as problem:
-        raise UsageMistake(f"argument --from-file: {options.from_file.path}, {problem}") from None
-
-
-def scenario_of(options: Namespace) -> resets.Scenario:
-    """Where to, when it isn't in a file."""
-    if options.to_earliest:
-        return resets.ToEarliest()
-    if options.to_latest:
-        return resets.ToLatest()
-    if options.to_current:
-        return resets.ToCurrent()
-    if options.to_offset is not None:
-        return resets.ToOffset(options.to_offset)
-    if options.shift_by is not None:
-        return resets.ShiftBy(options.shift_by)
-    if options.to_datetime is not None:
-        return resets.ToTime(options.to_datetime)
-    return resets.ToTime(options.by_duration.before_ms(time.time_ns()))
 
 
 def _note(note: resets.Note | None) -> str | None:

@@ -14,7 +14,7 @@ from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, n
 from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.groups.reset import add_scenario, check_scope, plans_of, scenario_of
+from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import (
     add_policies,

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.jobs.history import append
+from groupkeeper.pipeline.jobs.ledger import ROOT
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
@@ -28,7 +29,6 @@ from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
-from groupkeeper.pipeline.tables.ledger import ROOT
 
 __all__ = ["follow"]
 

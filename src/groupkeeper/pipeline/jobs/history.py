@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.output import Output, Staged
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
-from groupkeeper.pipeline.tables.ledger import NextOffsets
 from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 

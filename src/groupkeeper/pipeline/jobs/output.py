@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import Files, LocalFiles, files_of, local_path
+from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger
 from groupkeeper.pipeline.tables import Table
-from groupkeeper.pipeline.tables.ledger import ROOT, Ledger
 
 __all__ = ["Output", "Staged", "open_output"]
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.jobs.freshness import freshness
+from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.tables import (
@@ -26,7 +27,6 @@ from groupkeeper.pipeline.tables import (
     STATUS,
     Table,
 )
-from groupkeeper.pipeline.tables.ledger import NextOffsets
 from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.groups import groups

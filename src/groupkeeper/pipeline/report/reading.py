@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.ledger import ENTRIES, entry_path, last_entry
 from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
 from groupkeeper.pipeline.tables import COMMITS, GROUPS, LAG, LOG_OFFSETS, RATES, REWINDS, STALE, STATUS, Table
-from groupkeeper.pipeline.tables.ledger import ENTRIES, entry_path, last_entry
 
 __all__ = ["read_report"]
 

@@ -1,0 +1,154 @@
+"""The table of APIs: which module of `apis` serves which key and versions."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from groupkeeper.protocol.framing import request_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+    Handler = Callable[[Any, Call], Awaitable[RootMessage | None]]
+    """The first is the Broker, which knows this table."""
+    Refusal = Callable[[Call, KafkaError], RootMessage]
+
+
+class Api:
+    """An API of the table below."""
+
+    __slots__ = ("_handle", "_refuse", "_request", "highest", "key", "lowest", "module")
+
+    def __init__(self, key: int, module: str, lowest: int, highest: int) -> None:
+        self.key = key
+        self.module = module
+        self.lowest = lowest
+        self.highest = highest
+        self._handle: Handler | None = None
+        self._refuse: Refusal | None = None
+        self._request: type[RootMessage] | None = None
+
+    def highest_of(self, config: Config) -> int:
+        """The highest version served: one more where Kafka has an unstable one and the configuration wants it."""
+        return self.highest + (self.key in _UNSTABLE and config.unstable_api_versions_enable)
+
+    @property
+    def request(self) -> type[RootMessage]:
+        """Class of its requests; imports it on first use."""
+        if self._request is None:
+            self._request = request_class(self.key)
+        return self._request
+
+    @property
+    def handle(self) -> Handler:
+        """The module's handler; imports it on first use."""
+        if self._handle is None:
+            self._load()
+        assert self._handle is not None
+        return self._handle
+
+    @property
+    def refuse(self) -> Refusal | None:
+        """The module's own way of answering with an error, or None."""
+        if self._handle is None:
+            self._load()
+        return self._refuse
+
+    def _load(self) -> None:
+        module = import_module(f"groupkeeper.broker.apis.{self.module}")
+        self._refuse = getattr(module, "refuse", None)
+        self._handle = module.handle
+
+
+API_VERSIONS = 18
+_UNSTABLE = frozenset((22,))
+"""APIs whose highest version in Kafka 4.3.1 has one above it that is unstable."""
+
+TABLE: dict[int, Api] = {
+    key: Api(key, module, lowest, highest)
+    for key, module, lowest, highest in (
+        (0, "produce", 3, 13),
+        (1, "fetch", 4, 18),
+        (2, "list_offsets", 1, 11),
+        (3, "metadata", 0, 13),
+        (8, "offset_commit", 2, 10),
+        (9, "offset_fetch", 1, 10),
+        (10, "find_coordinator", 0, 6),
+        (11, "join_group", 0, 9),
+        (12, "heartbeat", 0, 4),
+        (13, "leave_group", 0, 5),
+        (14, "sync_group", 0, 5),
+        (15, "describe_groups", 0, 6),
+        (16, "list_groups", 0, 5),
+        (17, "not_offered", 0, 1),
+        (API_VERSIONS, "api_versions", 0, 4),
+        (19, "create_topics", 2, 7),
+        (20, "delete_topics", 1, 6),
+        (21, "delete_records", 0, 2),
+        (22, "init_producer_id", 0, 5),
+        (23, "offset_for_leader_epoch", 2, 4),
+        (24, "add_partitions_to_txn", 0, 5),
+        (25, "add_offsets_to_txn", 0, 4),
+        (26, "end_txn", 0, 5),
+        (27, "write_txn_markers", 1, 2),
+        (28, "txn_offset_commit", 0, 5),
+        (29, "not_offered", 1, 3),
+        (30, "not_offered", 1, 3),
+        (31, "not_offered", 1, 3),
+        (32, "describe_configs", 1, 4),
+        (33, "alter_configs", 0, 2),
+        (34, "single_node", 1, 2),
+        (35, "describe_log_dirs", 1, 5),
+        (36, "not_offered", 0, 2),
+        (37, "create_partitions", 0, 3),
+        (38, "not_offered", 1, 3),
+        (39, "not_offered", 1, 2),
+        (40, "not_offered", 1, 2),
+        (41, "not_offered", 1, 3),
+        (42, "delete_groups", 0, 2),
+        (43, "single_node", 0, 2),
+        (44, "incremental_alter_configs", 0, 1),
+        (45, "single_node", 0, 1),
+        (46, "list_partition_reassignments", 0, 0),
+        (47, "offset_delete", 0, 0),
+        (48, "not_offered", 0, 1),
+        (49, "not_offered", 0, 1),
+        (50, "not_offered", 0, 0),
+        (51, "not_offered", 0, 0),
+        (55, "single_node", 0, 2),
+        (57, "update_features", 0, 2),
+        (60, "describe_cluster", 0, 2),
+        (61, "describe_producers", 0, 0),
+        (64, "single_node", 0, 0),
+        (65, "describe_transactions", 0, 0),
+        (66, "list_transactions", 0, 2),
+        (68, "consumer_group_heartbeat", 0, 1),
+        (69, "consumer_group_describe", 0, 1),
+        (74, "list_config_resources", 0, 1),
+        (75, "describe_topic_partitions", 0, 0),
+        (76, "share_group_heartbeat", 1, 1),
+        (77, "share_group_describe", 1, 1),
+        (78, "share_fetch", 1, 2),
+        (79, "share_acknowledge", 1, 2),
+        (80, "not_offered", 0, 1),
+        (81, "not_offered", 0, 0),
+        (83, "initialize_share_group_state", 0, 0),
+        (84, "read_share_group_state", 0, 0),
+        (85, "write_share_group_state", 0, 1),
+        (86, "delete_share_group_state", 0, 0),
+        (87, "read_share_group_state_summary", 0, 1),
+        (88, "streams_group_heartbeat", 0, 0),
+        (89, "streams_group_describe", 0, 0),
+        (90, "describe_share_group_offsets", 0, 1),
+        (91, "alter_share_group_offsets", 0, 0),
+        (92, "delete_share_group_offsets", 0, 0),
+    )
+}
+"""Every served API by key."""
