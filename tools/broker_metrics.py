@@ -12,7 +12,7 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 
 INTRODUCTION = """# Metrics of the broker
 
-Written by `make docs` from the table in `src/groupkeeper/broker/observing/metrics.py`; do not edit.
+Written by `make docs` from the table in `src/groupkeeper/broker/observing/metrics_table.py`; do not edit.
 
 The group coordinator's metrics are those of Apache Kafka 4.3.1, with KIP-496's meters among them. For Prometheus:
 

@@ -15,7 +15,7 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "broker-settings.md"
 
 INTRODUCTION = """# Settings of the broker
 
-Written by `make docs` from the tables in `src/groupkeeper/broker/`; do not edit.
+Written by `make docs` from the tables in `src/groupkeeper/broker/settings/`; do not edit.
 
 Names, types, defaults and bounds are Apache Kafka 4.3.1's; names that begin with `groupkeeper.` are our own. A setting
 comes from a file (`groupkeeper broker --config server.properties`) or from the command line (`--property name=value`);
