@@ -57,7 +57,7 @@ def growing() -> Iterator[tuple[Callable[[int], Filled], dict[str, str]]]:
 
 def read(work: str, servers: str, commits: int) -> None:
     """In this process."""
-    from groupkeeper.pipeline.runtime.session import start_session
+    from groupkeeper.pipeline.session import start_session
     from groupkeeper.pipeline.transforms.current_offsets import current_offsets_of_decoded
     from groupkeeper.pipeline.transforms.history import commits as commits_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from groupkeeper.pipeline.runtime.session import start_session
+from groupkeeper.pipeline.session import start_session
 from groupkeeper.testing.background import BackgroundBroker
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from groupkeeper.pipeline.runtime.java import find_java
 
 PROGRAM = """
 import json, os
-from groupkeeper.pipeline.runtime.session import start_session
+from groupkeeper.pipeline.session import start_session
 spark = start_session("mine")
 names = ("spark.sql.warehouse.dir", "spark.driver.extraJavaOptions", "spark.sql.session.timeZone", "spark.local.dir")
 found = {name: spark.conf.get(name, None) for name in names}

@@ -10,9 +10,9 @@ import pytest
 FULL = Path("/dev/full")
 TOOLS = {
     "groupkeeper": "main",
-    "kafka-consumer-groups": "kafka_consumer_groups",
-    "kafka-get-offsets": "kafka_get_offsets",
-    "kafka-groups": "kafka_groups",
+    "kafka-consumer-groups": "dropin.kafka_consumer_groups",
+    "kafka-get-offsets": "dropin.kafka_get_offsets",
+    "kafka-groups": "dropin.kafka_groups",
 }
 
 

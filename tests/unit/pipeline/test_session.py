@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.pipeline.errors import SourceError, killed_for, last_reason
-from groupkeeper.pipeline.runtime.session import fixed_settings, merged_settings, start_session
+from groupkeeper.pipeline.session import fixed_settings, merged_settings, start_session
 
 DRIVER, EXECUTOR = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 

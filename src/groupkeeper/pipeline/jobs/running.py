@@ -14,7 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.runtime.session import log_path, start_session
+from groupkeeper.pipeline.session import log_path, start_session
 
 __all__ = ["session"]
 

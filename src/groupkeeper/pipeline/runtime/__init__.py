@@ -1,4 +1,4 @@
-"""Spark sessions, Java, options, shipping code to executors, plans from tables.
+"""What Spark needs to run: a Java, and this package on its workers.
 
-Nothing here knows a table.
+Nothing here imports PySpark or knows a table.
 """
