@@ -8,14 +8,14 @@ CONSUMER_BUGS = (
     # --- who has what
     Bug(
         "a partition is handed out while another has it",
-        "reconcile",
+        "consumer.reconcile",
         "[partition for partition in missing if owners.get(partition, member.member_id) == member.member_id]",
         "list(missing)",
         ("Custody", "Commits"),
     ),
     Bug(
         "a partition that is to be given back counts as free",
-        "consumer_replay",
+        "consumer.replay",
         "    for partitions in (member.assigned, member.pending_revocation):\n"
         "        for topic_id, some in partitions.items():\n            group.owner",
         "    for partitions in (member.assigned,):\n"
@@ -24,28 +24,28 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a member that doesn't say what it has is taken to have nothing",
-        "reconcile",
+        "consumer.reconcile",
         "    if goal.reported is None:\n        return True\n",
         "    if goal.reported is None:\n        return False\n",
         ("Custody", "Commits"),
     ),
     Bug(
         "nobody waits for what is to be given back",
-        "reconcile",
+        "consumer.reconcile",
         "    if revoked and _still_has(revoked, goal):\n",
         "    if False:\n",
         ("Custody", "Commits"),
     ),
     Bug(
         "what is to be given back is not in the log",
-        "consumer_records",
+        "consumer.records",
         "partitions_pending_revocation=_write_partitions(member.pending_revocation),",
         "partitions_pending_revocation=[],",
         ("Custody", "Commits"),
     ),
     Bug(
         "topics that a member no longer wants stay with it",
-        "reconcile",
+        "consumer.reconcile",
         "    if not gone:\n",
         "    if True:\n",
         ("Custody", "Commits"),
@@ -53,7 +53,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "an old target gives topics that a member no longer wants",
-        "reconcile",
+        "consumer.reconcile",
         "goal.target.get(topic_id, frozenset()) if topic_id in goal.subscribed_topic_ids else frozenset()",
         "goal.target.get(topic_id, frozenset())",
         ("Custody", "Commits"),
@@ -61,7 +61,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "an upgrade forgets what classic members have",
-        "consumer_conversion",
+        "consumer.conversion",
         "            if topic.topic in topics.topics and topic.partitions\n",
         "            if topic.topic in topics.topics and topic.partitions and False\n",
         ("Custody", "Commits"),
@@ -69,7 +69,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "what members of the classic protocol say that they have is not heard",
-        "consumer_classic",
+        "consumer.classic_protocol",
         "        topics.topics[topic.topic].topic_id: set(topic.partitions)\n",
         "        topics.topics[topic.topic].topic_id: set[int]()\n",
         ("Custody", "Commits"),
@@ -78,14 +78,14 @@ CONSUMER_BUGS = (
     # --- everything ends owned
     Bug(
         "a member that waits for others is taken to be done",
-        "reconcile",
+        "consumer.reconcile",
         "state=UNRELEASED_PARTITIONS if is_waiting else STABLE",
         "state=STABLE",
         ("Liveness",),
     ),
     Bug(
         "a full heartbeat is not told its assignment",
-        "consumer_heartbeat",
+        "consumer.heartbeat",
         "request.member_epoch == 0 or is_full or ",
         "request.member_epoch == 0 or ",
         ("Liveness", "ConsumerRepetition"),
@@ -93,14 +93,14 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "nobody gets what a member leaves behind",
-        "consumer_step",
+        "consumer.step",
         " for regex in unused))\n        self.bump()\n",
         " for regex in unused))\n",
         ("Liveness",),
     ),
     Bug(
         "changes of topics are not noticed",
-        "consumer_step",
+        "consumer.step",
         "        if must_bump or self.is_outdated():\n",
         "        if must_bump:\n",
         ("Liveness",),
@@ -108,7 +108,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "more partitions are not noticed",
-        "topics_image",
+        "kernel.topics_image",
         "{self.name}\\0{self.partition_count}\\0{racks}",
         "{self.name}\\0{racks}",
         ("Liveness",),
@@ -116,7 +116,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "what a regular expression matches is not assigned",
-        "consumer_regex",
+        "consumer.regex",
         "    if has_other_topics:\n",
         "    if False:\n",
         ("Liveness",),
@@ -124,7 +124,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "regular expressions don't match later topics",
-        "consumer_regex",
+        "consumer.regex",
         "        or version < step.topics.version_with_new_topics\n",
         "",
         ("Liveness",),
@@ -132,7 +132,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a lookup that failed is never tried again",
-        "consumer_regex",
+        "consumer.regex",
         "    soft = ConsumerSoft(group.soft.checked_version)\n",
         "    soft = ConsumerSoft(group.soft.checked_version, is_resolving=True)\n",
         ("Liveness",),
@@ -140,7 +140,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a new process of a static member gets nothing",
-        "consumer_step",
+        "consumer.step",
         "        target = self.group.targets.get(old.member_id, {})\n",
         "        target: TargetAssignment = {}\n",
         ("Liveness",),
@@ -148,7 +148,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a wall clock that was ahead stops assignments",
-        "consumer_step",
+        "consumer.step",
         "        if group.assignment_time_ms <= self.now_ms < group.assignment_time_ms + interval_ms:\n",
         "        if self.now_ms < group.assignment_time_ms + interval_ms:\n",
         ("Liveness",),
@@ -156,7 +156,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "an upgrade leaves parked members waiting",
-        "consumer_conversion",
+        "consumer.conversion",
         "    step.release(_released(group.soft.rebalance))\n",
         "",
         ("Liveness",),
@@ -164,7 +164,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "classic members left among themselves don't follow the topics",
-        "consumer_classic",
+        "consumer.classic_protocol",
         "    if _is_behind(group, topics) and all(",
         "    if not group and all(",
         ("Liveness",),
@@ -172,7 +172,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a downgraded group does not rebalance",
-        "consumer_conversion",
+        "consumer.conversion",
         "return downgrade(step, settings, leaving, response)",
         "return downgrade(step, settings, leaving, response, must_rebalance=False)",
         ("Liveness",),
@@ -181,7 +181,7 @@ CONSUMER_BUGS = (
     # --- epochs
     Bug(
         "an upgraded group starts over",
-        "consumer_conversion",
+        "consumer.conversion",
         "consumer_records.epoch_record(group_id, roster.generation, ",
         "consumer_records.epoch_record(group_id, 1, ",
         ("Epochs",),
@@ -189,7 +189,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a downgraded group starts over",
-        "consumer_conversion",
+        "consumer.conversion",
         "generation=logged.group_epoch",
         "generation=1",
         ("Epochs",),
@@ -197,7 +197,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a target is ahead of its group",
-        "consumer_step",
+        "consumer.step",
         "consumer_records.target_epoch_record(group.group_id, group.group_epoch, self.now_ms)",
         "consumer_records.target_epoch_record(group.group_id, group.group_epoch + 1, self.now_ms)",
         ("Epochs",),
@@ -205,14 +205,14 @@ CONSUMER_BUGS = (
     # --- fencing and removal
     Bug(
         "the epoch before is refused",
-        "consumer_heartbeat",
+        "consumer.heartbeat",
         "received == member.previous_member_epoch and _is_within(reported, member.assigned)",
         "False",
         ("Fencing",),
     ),
     Bug(
         "the epoch before is forgotten",
-        "reconcile",
+        "consumer.reconcile",
         "        state=UNRELEASED_PARTITIONS if is_waiting else STABLE,\n"
         "        previous_member_epoch=member.member_epoch,\n",
         "        state=UNRELEASED_PARTITIONS if is_waiting else STABLE,\n",
@@ -220,14 +220,14 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "heartbeats don't keep a member alive",
-        "consumer_heartbeat",
+        "consumer.heartbeat",
         "    step.arm_session(reconciled)\n",
         "    if known is None:\n        step.arm_session(reconciled)\n",
         ("Removal",),
     ),
     Bug(
         "a restart makes members immortal",
-        "consumer_membership",
+        "consumer.membership",
         "        timers.append(session_timer(group.group_id, member, settings))\n",
         "",
         ("Removal", "Liveness"),
@@ -235,7 +235,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "there is half of the time to give back",
-        "consumer_step",
+        "consumer.step",
         "Arm(timer, updated.rebalance_timeout_ms)",
         "Arm(timer, updated.rebalance_timeout_ms // 2)",
         ("Removal",),
@@ -243,7 +243,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "there is no end to giving back",
-        "consumer_step",
+        "consumer.step",
         "Arm(timer, updated.rebalance_timeout_ms) if is_revoking else Disarm(timer)",
         "Disarm(timer)",
         ("Removal",),
@@ -251,7 +251,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "there is a quarter of the time to rejoin",
-        "consumer_classic",
+        "consumer.classic_protocol",
         "        step.arm(Arm(rejoin, member.rebalance_timeout_ms, keeps_earlier=True))\n",
         "        step.arm(Arm(rejoin, member.rebalance_timeout_ms // 4, keeps_earlier=True))\n",
         ("Removal",),
@@ -259,7 +259,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "who has synced must sync again",
-        "consumer_classic",
+        "consumer.classic_protocol",
         "            Disarm(ClassicResync(group_id, member.member_id)),\n",
         "",
         ("Removal",),
@@ -267,7 +267,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "who has rejoined must rejoin again",
-        "consumer_classic",
+        "consumer.classic_protocol",
         "        Disarm(ClassicRejoin(request.group_id, joined.member_id)),\n",
         "",
         ("Removal",),
@@ -275,7 +275,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a living member's instance id can be taken",
-        "consumer_heartbeat",
+        "consumer.heartbeat",
         "    if holder.classic is None and holder.member_epoch != LEFT_STATICALLY_EPOCH:\n",
         "    if False:\n",
         ("Removal",),
@@ -284,7 +284,7 @@ CONSUMER_BUGS = (
     # --- offsets
     Bug(
         "commits with any epoch are taken",
-        "consumer_offsets",
+        "offsets.member_epochs",
         "        if since is None or since > epoch:\n",
         "        if False:\n",
         ("Commits",),
@@ -292,7 +292,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "anybody may commit",
-        "consumer_offsets",
+        "offsets.member_epochs",
         "    if epoch < 0 and not group.members:\n",
         "    if request.member_id not in group.members:\n",
         ("Commits",),
@@ -300,7 +300,7 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "offsets of subscribed topics expire",
-        "consumer_group",
+        "consumer.group",
         "        return topic in self.subscriber_counts or any(\n",
         "        return any(\n",
         ("ConsumerOffsets",),
@@ -319,21 +319,21 @@ CONSUMER_BUGS = (
     # --- the coordinator
     Bug(
         "every heartbeat is written",
-        "consumer_regex",
+        "consumer.regex",
         "    if known is None or updated != before:\n",
         "    if True:\n",
         ("Quiet",),
     ),
     Bug(
         "a fork shares its members",
-        "consumer_group",
+        "consumer.group",
         "            dict(self.members),\n",
         "            self.members,  # type: ignore[arg-type]\n",
         ("Purity", "Assertion"),
     ),
     Bug(
         "of two assignors the one of the eldest member is preferred",
-        "consumer_group",
+        "consumer.group",
         "min(votes, key=lambda name: (-votes[name], name))",
         "max(votes, key=lambda name: votes[name])",
         ("ConsumerRestart",),

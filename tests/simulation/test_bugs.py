@@ -33,7 +33,7 @@ def test_without_a_bug_nothing_is_found() -> None:
 
 def test_a_change_that_is_no_bug_is_not_found() -> None:
     """The machinery itself does no harm."""
-    with mutated("classic_step", "A `Step` starts from", "A `Step`  starts from") as runner:
+    with mutated("classic.step", "A `Step` starts from", "A `Step`  starts from") as runner:
         for seed in list(SEEDS)[:3]:
             assert runner.run(runner.Plan.of_seed(seed), STEPS).violation is None
 
@@ -50,5 +50,5 @@ def test_every_checker_finds_something() -> None:
 
 
 def test_a_changed_source_is_noticed() -> None:
-    with pytest.raises(DoesNotApply), mutated("classic_step", "this text is not in it", ""):
+    with pytest.raises(DoesNotApply), mutated("classic.step", "this text is not in it", ""):
         pass

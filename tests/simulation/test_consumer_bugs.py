@@ -27,7 +27,7 @@ def finder(bug: Bug) -> str | None:
 
 def test_a_change_that_is_no_bug_is_not_found() -> None:
     """The machinery itself does no harm."""
-    with mutated("reconcile", "A pure function of", "A pure function  of", "consumer_run") as runner:
+    with mutated("consumer.reconcile", "A pure function of", "A pure function  of", "consumer_run") as runner:
         for seed in list(SEEDS)[:20]:
             assert runner.run(runner.ConsumerPlan.of_seed(seed), STEPS).violation is None
 
