@@ -12,7 +12,7 @@ from groupkeeper.client.security.choice import security_of
 from groupkeeper.java_properties import read_properties
 
 ROOT = Path(__file__).resolve().parents[2]
-STORES = ROOT / "tests/unit/client/security/stores"
+STORES = ROOT / "tests/unit/security/stores"
 TEXT = (ROOT / "docs/security.md").read_text()
 PROPERTIES = re.findall(r"```properties\n(.*?)```", TEXT, re.DOTALL)
 
@@ -24,7 +24,7 @@ def stores(tmp_path: Path) -> Path:
     (tmp_path / "ca.pem").write_text(own.pem)
     (tmp_path / "client.pem").write_text(own.key_pem("changeit") + own.pem)
     (tmp_path / "trust.p12").write_bytes(trust_pkcs12("changeit", own))
-    (tmp_path / "trust.jks").write_bytes(trust_pkcs12("changeit", own))  # JKS itself: tests/unit/client/security
+    (tmp_path / "trust.jks").write_bytes(trust_pkcs12("changeit", own))  # JKS itself: tests/unit/security
     (tmp_path / "client.p12").write_bytes(own.pkcs12("changeit"))
     return tmp_path
 

@@ -16,8 +16,8 @@ from groupkeeper.client.errors import (
     UnsupportedSecurity,
 )
 from groupkeeper.client.security import scram, tokens
-from groupkeeper.client.security.jaas import NAME, LoginModule, parse_jaas
 from groupkeeper.client.security.mechanisms import Conversation, MechanismFailed, OAuthBearer, Plain
+from groupkeeper.client.security.refusals import reads_credentials
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.versions import version_of
 from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism, error_for
@@ -26,6 +26,7 @@ from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthent
 from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.security.jaas import NAME, LoginModule, parse_jaas
 
 if TYPE_CHECKING:
     import ssl
@@ -150,6 +151,7 @@ class SaslSecurity(Security):
         return AuthenticationFailed(f"{place}: the SASL handshake was refused: {refusal}", refusal)
 
 
+@reads_credentials()
 def sasl_security(
     inner: Security, properties: Mapping[str, str], token_provider: tokens.TokenProvider | None
 ) -> SaslSecurity:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from groupkeeper.client.errors import IllegalArgument, UnsupportedSecurity
-from groupkeeper.client.security.stores import Identity, own_identity, trusted_certificates
-
-_VERSIONS = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-_SWITCHED_OFF = {
-    "TLSv1.1": ssl.OP_NO_TLSv1_1,
-    "TLSv1.2": ssl.OP_NO_TLSv1_2,
-}
-_TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+from groupkeeper.client.security.refusals import reads_credentials
+from groupkeeper.security.stores import own_identity, trusted_certificates
+from groupkeeper.security.tls import choose_suites, choose_versions, load_identity, trust
 
 
+@reads_credentials()
 def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     """The context for client connections. Reads the stores. Raises IllegalArgument, UnsupportedSecurity."""
     if properties.get("ssl.engine.factory.class", "").strip():
@@ -33,108 +21,16 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     if algorithm.lower() not in ("https", ""):
         raise IllegalArgument(f"ssl.endpoint.identification.algorithm={algorithm}: 'https', or empty for no check")
     context.check_hostname = bool(algorithm)
-    _choose_versions(context, properties)
-    _choose_suites(context, properties)
+    choose_versions(context, properties)
+    choose_suites(context, properties)
     trusted = trusted_certificates(properties)
     if trusted is None:
         context.load_default_certs()
     else:
-        _trust(context, trusted)
+        trust(context, trusted)
     # As Java does: a certificate in the trust store is trusted even when it isn't a root.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     identity = own_identity(properties)
     if identity is not None:
-        _load(context, identity)
+        load_identity(context, identity)
     return context
-
-
-def _trust(context: ssl.SSLContext, trusted: str) -> None:
-    try:
-        context.load_verify_locations(cadata=trusted)
-    except ssl.SSLError as error:
-        raise IllegalArgument(f"ssl.truststore: a certificate in it is malformed ({error.reason})") from None
-
-
-def _choose_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    protocol = properties.get("ssl.protocol", "TLS").strip()
-    if protocol not in ("TLS", *_VERSIONS):
-        raise IllegalArgument(f"ssl.protocol={protocol} is not known: TLS, TLSv1.3 or TLSv1.2")
-    text = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3")
-    names = [name for name in re.split(r"[,\s]+", text) if name]
-    unknown = [name for name in names if name not in _VERSIONS]
-    if unknown or not names:
-        raise IllegalArgument(f"ssl.enabled.protocols={text}: expected some of {', '.join(_VERSIONS)}")
-    enabled = [name for name in _VERSIONS if name in names]
-    context.minimum_version = _VERSIONS[enabled[0]]
-    context.maximum_version = _VERSIONS[enabled[-1]]
-    for name, option in _SWITCHED_OFF.items():
-        if name not in enabled and _VERSIONS[enabled[0]] < _VERSIONS[name] < _VERSIONS[enabled[-1]]:
-            context.options |= option
-
-
-def _choose_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    names = [name for name in re.split(r"[,\s]+", properties.get("ssl.cipher.suites", "")) if name]
-    if not names:
-        return
-    modern = [name for name in names if name in _TLS13_SUITES]
-    others = [openssl_suite(name) for name in names if name not in _TLS13_SUITES]
-    if others:
-        try:
-            context.set_ciphers(":".join(others))
-        except ssl.SSLError:
-            raise IllegalArgument(f"ssl.cipher.suites={','.join(names)}: OpenSSL has none of the suites") from None
-    # Which suites TLS 1.3 uses cannot be told to OpenSSL from Python; whether it is used at all can.
-    if modern and 0 < len(modern) < len(_TLS13_SUITES):
-        missing = ",".join(name for name in _TLS13_SUITES if name not in modern)
-        raise UnsupportedSecurity(f"ssl.cipher.suites: TLS 1.3 takes all of its suites or none here: add {missing}")
-    if not modern:
-        context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
-    if not others:
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-
-
-def openssl_suite(name: str) -> str:
-    """OpenSSL's name of a suite from Java's: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is ECDHE-RSA-AES128-GCM-SHA256."""
-    exchange, found, cipher = name.removeprefix("TLS_").removeprefix("SSL_").partition("_WITH_")
-    if not found:
-        return name
-    cipher = re.sub(r"AES_(\d+)", r"AES\1", cipher).replace("_CBC_", "_")
-    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305").replace("3DES_EDE", "DES_CBC3")
-    parts = [] if exchange == "RSA" else [exchange]
-    return "-".join([*parts, cipher]).replace("_", "-")
-
-
-def _load(context: ssl.SSLContext, identity: Identity) -> None:
-    # Given a password, even an empty one, OpenSSL doesn't ask for one on the terminal.
-    password = identity.password or ""
-    with _file_of(identity.key + identity.chain) as path:
-        try:
-            context.load_cert_chain(path, password=password)
-        except ssl.SSLError as error:
-            if error.reason == "KEY_VALUES_MISMATCH":
-                raise IllegalArgument("ssl.keystore: the private key and the first certificate do not match") from None
-            reason = error.reason or "no reason given"
-            hint = "ssl.key.password is wrong, or the key damaged" if identity.password else "the key is damaged"
-            raise IllegalArgument(f"ssl.keystore: the private key cannot be used: {hint} ({reason})") from None
-
-
-@contextmanager
-def _file_of(text: str) -> Iterator[str]:
-    """A file for the moment, as OpenSSL reads keys from files only: in memory where the system can, else private."""
-    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
-        descriptor = os.memfd_create("key")
-        path = f"/proc/self/fd/{descriptor}"
-        is_on_disk = False
-    else:
-        import tempfile
-
-        descriptor, path = tempfile.mkstemp()  # readable for its owner only
-        is_on_disk = True
-    try:
-        with open(descriptor, "w", encoding="ascii", closefd=False) as file:
-            file.write(text)
-        yield path
-    finally:
-        os.close(descriptor)
-        if is_on_disk:
-            os.unlink(path)

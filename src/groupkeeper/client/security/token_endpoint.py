@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from groupkeeper.client.errors import AuthenticationFailed, IllegalArgument
-from groupkeeper.client.security.jaas import NAME, LoginModule
 from groupkeeper.client.security.tokens import Token, expiry_of
+from groupkeeper.security.jaas import NAME, LoginModule
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"

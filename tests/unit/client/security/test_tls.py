@@ -17,7 +17,8 @@ from tests.unit.client.scripted_broker import ScriptedBroker
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import AuthenticationFailed, ClientError, ConnectionFailed, TlsFailed, UnexpectedAnswer
-from groupkeeper.client.security.tls import openssl_suite, tls_context
+from groupkeeper.client.security.tls import tls_context
+from groupkeeper.security.tls import openssl_suite
 
 
 @pytest.fixture(scope="module")

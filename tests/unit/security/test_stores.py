@@ -10,10 +10,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 from tests.unit.client.certificates import certified, trust_pkcs12
 
-from groupkeeper.client.errors import ClientError, IllegalArgument, UnsupportedSecurity
-from groupkeeper.client.security import jks
-from groupkeeper.client.security.stores import own_identity, trusted_certificates
+from groupkeeper.client.errors import ClientError, IllegalArgument
 from groupkeeper.client.security.tls import tls_context
+from groupkeeper.security import jks
+from groupkeeper.security.errors import UnsupportedCredentials
+from groupkeeper.security.stores import own_identity, trusted_certificates
 
 STORES = Path(__file__).parent / "stores"
 PASSWORD = "store-secret"  # keytool made them with it; java.jks has the key password "key-secret"
@@ -127,7 +128,7 @@ def test_pkcs12_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "trust.p12"
     path.write_bytes(trust_pkcs12(PASSWORD, certified("CA")))
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
-    with pytest.raises(UnsupportedSecurity, match=r"needs a library: the extra 'security'"):
+    with pytest.raises(UnsupportedCredentials, match=r"needs a library: the extra 'security'"):
         trusted_certificates(trust_store(path))
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.security.errors import BadCredentials
 
 NAME = "sasl.jaas.config"
 
@@ -34,10 +34,10 @@ class LoginModule(NamedTuple):
         return f"LoginModule({self.class_name}, options: {', '.join(self.options)})"  # their values are secrets
 
     def needed(self, name: str) -> str:
-        """An option that must be there and not be empty; raises IllegalArgument."""
+        """An option that must be there and not be empty; raises BadCredentials."""
         value = self.options.get(name)
         if not value:
-            raise IllegalArgument(f'{NAME}: {self.class_name} has no {name}: add {name}="…" before the semicolon')
+            raise BadCredentials(f'{NAME}: {self.class_name} has no {name}: add {name}="…" before the semicolon')
         return value
 
 
@@ -47,7 +47,7 @@ class _Token(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The login module of a configuration; raises IllegalArgument saying what is wrong, without its values."""
+    """The login module of a configuration; raises BadCredentials saying what is wrong, without its values."""
     tokens = list(_tokens(text))
     modules = []
     position = 0
@@ -107,6 +107,6 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(replace, text)
 
 
-def _bad(reason: str) -> IllegalArgument:
+def _bad(reason: str) -> BadCredentials:
     example = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
-    return IllegalArgument(f"{NAME}: {reason}. Example: {example}")
+    return BadCredentials(f"{NAME}: {reason}. Example: {example}")

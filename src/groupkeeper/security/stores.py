@@ -6,8 +6,8 @@ import base64
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupkeeper.client.errors import IllegalArgument, UnsupportedSecurity
-from groupkeeper.client.security import jks
+from groupkeeper.security import jks
+from groupkeeper.security.errors import BadCredentials, UnsupportedCredentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ class _Source(NamedTuple):
     def type(self) -> str:
         text = (self.value("type") or "JKS").upper()
         if text not in STORE_TYPES:
-            raise IllegalArgument(f"{self.prefix}.type={text} is not known: use one of {', '.join(STORE_TYPES)}")
+            raise BadCredentials(f"{self.prefix}.type={text} is not known: use one of {', '.join(STORE_TYPES)}")
         return text
 
     @property
@@ -50,25 +50,25 @@ class _Source(NamedTuple):
         return f"{self.prefix}.location={self.value('location')}"
 
     def content(self) -> bytes:
-        """The bytes of the file; raises IllegalArgument."""
+        """The bytes of the file; raises BadCredentials."""
         path = self.value("location") or ""
         try:
             with open(path, "rb") as file:
                 return file.read()
         except FileNotFoundError:
-            raise IllegalArgument(f"{self.place}: there is no such file") from None
+            raise BadCredentials(f"{self.place}: there is no such file") from None
         except IsADirectoryError:
-            raise IllegalArgument(f"{self.place} is a directory: name the file of the store") from None
+            raise BadCredentials(f"{self.place} is a directory: name the file of the store") from None
         except OSError as error:
             reason = (error.strerror or "unreadable").lower()
-            raise IllegalArgument(f"{self.place} cannot be read: {reason}") from None
+            raise BadCredentials(f"{self.place} cannot be read: {reason}") from None
 
-    def wrong_password(self, error: Exception) -> IllegalArgument:
-        return IllegalArgument(f"{self.place}: {self.prefix}.password is wrong, or the store is damaged ({error})")
+    def wrong_password(self, error: Exception) -> BadCredentials:
+        return BadCredentials(f"{self.place}: {self.prefix}.password is wrong, or the store is damaged ({error})")
 
 
 def trusted_certificates(properties: Mapping[str, str]) -> str | None:
-    """The certificates to trust as PEM, None when the properties name none. Raises IllegalArgument."""
+    """The certificates to trust as PEM, None when the properties name none. Raises BadCredentials."""
     source = _Source("ssl.truststore", properties)
     text = source.value("certificates")
     if text is None and source.value("location") is None:
@@ -86,12 +86,12 @@ def trusted_certificates(properties: Mapping[str, str]) -> str | None:
         place = source.place
     if not found:
         hint = "" if source.value("password") or source.type == "PEM" else ": ssl.truststore.password may be missing"
-        raise IllegalArgument(f"{place} has no trusted certificate{hint}")
+        raise BadCredentials(f"{place} has no trusted certificate{hint}")
     return "\n".join(found) + "\n"
 
 
 def own_identity(properties: Mapping[str, str]) -> Identity | None:
-    """The client's key and certificates, None when the properties name none. Raises IllegalArgument."""
+    """The client's key and certificates, None when the properties name none. Raises BadCredentials."""
     source = _Source("ssl.keystore", properties)
     password = properties.get("ssl.key.password", "").strip() or None
     key, chain = source.value("key"), source.value("certificate.chain")
@@ -99,7 +99,7 @@ def own_identity(properties: Mapping[str, str]) -> Identity | None:
         return None
     if key is not None or chain is not None:
         if key is None or chain is None:
-            raise IllegalArgument("ssl.keystore.key and ssl.keystore.certificate.chain are needed together")
+            raise BadCredentials("ssl.keystore.key and ssl.keystore.certificate.chain are needed together")
         _only_pem(source, "key")
         return _pem_identity("ssl.keystore.key", _unfolded(key) + "\n" + _unfolded(chain), password)
     if source.type == "PEM":
@@ -107,7 +107,7 @@ def own_identity(properties: Mapping[str, str]) -> Identity | None:
         return _pem_identity(source.place, source.content().decode("utf-8", "replace"), password)
     identity, _ = _store(source, key_password=password)
     if identity is None:
-        raise IllegalArgument(f"{source.place} has no private key: is it a trust store?")
+        raise BadCredentials(f"{source.place} has no private key: is it a trust store?")
     return identity
 
 
@@ -115,12 +115,12 @@ def _pem_identity(place: str, text: str, password: str | None) -> Identity:
     key = _KEY.search(text)
     chain = _CERTIFICATE.findall(text)
     if key is None:
-        raise IllegalArgument(f"{place}: there is no PEM private key (-----BEGIN PRIVATE KEY-----)")
+        raise BadCredentials(f"{place}: there is no PEM private key (-----BEGIN PRIVATE KEY-----)")
     if not chain:
-        raise IllegalArgument(f"{place}: the private key has no PEM certificate with it (-----BEGIN CERTIFICATE-----)")
+        raise BadCredentials(f"{place}: the private key has no PEM certificate with it (-----BEGIN CERTIFICATE-----)")
     is_encrypted = "ENCRYPTED" in key[0]
     if is_encrypted and password is None:
-        raise IllegalArgument(f"{place}: the private key is encrypted: set ssl.key.password")
+        raise BadCredentials(f"{place}: the private key is encrypted: set ssl.key.password")
     return Identity(key[0] + "\n", "\n".join(chain) + "\n", password if is_encrypted else None)
 
 
@@ -135,16 +135,16 @@ def _unfolded(text: str) -> str:
 
 def _only_pem(source: _Source, name: str) -> None:
     if source.type != "PEM":
-        raise IllegalArgument(f"{source.prefix}.{name} holds PEM: set {source.prefix}.type=PEM as well")
+        raise BadCredentials(f"{source.prefix}.{name} holds PEM: set {source.prefix}.type=PEM as well")
     if source.value("location") is not None:
-        raise IllegalArgument(f"{source.prefix}.{name} and {source.prefix}.location exclude each other: remove one")
+        raise BadCredentials(f"{source.prefix}.{name} and {source.prefix}.location exclude each other: remove one")
     _no_store_password(source)
 
 
 def _no_store_password(source: _Source) -> None:
     if source.value("password") is not None:
         way_out = "a key's is ssl.key.password" if source.prefix == "ssl.keystore" else "remove it"
-        raise IllegalArgument(f"{source.prefix}.password: a PEM store has no password: {way_out}")
+        raise BadCredentials(f"{source.prefix}.password: a PEM store has no password: {way_out}")
 
 
 def _store(source: _Source, key_password: str | None = None) -> tuple[Identity | None, list[bytes]]:
@@ -154,12 +154,14 @@ def _store(source: _Source, key_password: str | None = None) -> tuple[Identity |
     if content.startswith(jks.MAGIC):
         return _from_jks(source, content, password, key_password)
     if content.startswith(jks.JCEKS_MAGIC):
-        raise UnsupportedSecurity(f"{source.place} is a JCEKS store: convert it with keytool -importkeystore to PKCS12")
+        raise UnsupportedCredentials(
+            f"{source.place} is a JCEKS store: convert it with keytool -importkeystore to PKCS12"
+        )
     if content.startswith(b"\x30"):
         return _from_pkcs12(source, content, password)
     if b"-----BEGIN" in content:
-        raise IllegalArgument(f"{source.place} is PEM, not {source.type}: set {source.prefix}.type=PEM")
-    raise IllegalArgument(f"{source.place} is neither a JKS nor a PKCS12 store")
+        raise BadCredentials(f"{source.place} is PEM, not {source.type}: set {source.prefix}.type=PEM")
+    raise BadCredentials(f"{source.place} is neither a JKS nor a PKCS12 store")
 
 
 def _from_jks(
@@ -170,20 +172,20 @@ def _from_jks(
     except jks.WrongPassword as error:
         raise source.wrong_password(error) from None
     except jks.BadStore as error:
-        raise IllegalArgument(f"{source.place} is damaged: {error}") from None
+        raise BadCredentials(f"{source.place} is damaged: {error}") from None
     if source.prefix != "ssl.keystore" or not store.keys:
         return None, list(store.certificates)
     if password is None:
-        raise IllegalArgument(f"{source.place}: set {source.prefix}.password")
+        raise BadCredentials(f"{source.place}: set {source.prefix}.password")
     entry = store.keys[0]
     try:
         key = jks.unprotected_key(entry.protected_key, key_password or password)
     except jks.WrongPassword:
-        raise IllegalArgument(
+        raise BadCredentials(
             f"{source.place}: ssl.key.password (default: {source.prefix}.password) does not fit the key {entry.alias}"
         ) from None
     except jks.BadStore as error:
-        raise IllegalArgument(f"{source.place}, key {entry.alias}: {error}") from None
+        raise BadCredentials(f"{source.place}, key {entry.alias}: {error}") from None
     chain = "".join(_pem("CERTIFICATE", each) + "\n" for each in entry.chain)
     return Identity(_pem("PRIVATE KEY", key) + "\n", chain, None), list(store.certificates)
 
@@ -192,7 +194,7 @@ def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
-        raise UnsupportedSecurity(
+        raise UnsupportedCredentials(
             f"{source.place} is a PKCS12 store, and reading it needs a library: the extra 'security' "
             "(in a checkout: pip install '.[security]')"
         ) from None
@@ -200,7 +202,7 @@ def _from_pkcs12(source: _Source, content: bytes, password: str | None) -> tuple
         store = pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except ValueError as error:
         if password is None:
-            raise IllegalArgument(f"{source.place}: set {source.prefix}.password") from None
+            raise BadCredentials(f"{source.place}: set {source.prefix}.password") from None
         raise source.wrong_password(error) from None
     others = [each.certificate.public_bytes(Encoding.DER) for each in store.additional_certs]
     if store.key is None or store.cert is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.client.errors import IllegalArgument
-from groupkeeper.client.security.jaas import parse_jaas
+from groupkeeper.security.errors import BadCredentials
+from groupkeeper.security.jaas import parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -51,7 +51,7 @@ def test_forms_that_java_takes(text: str, options: dict[str, str]) -> None:
     ],
 )
 def test_what_is_wrong_is_said(text: str, says: str) -> None:
-    with pytest.raises(IllegalArgument, match=says):
+    with pytest.raises(BadCredentials, match=says):
         parse_jaas(text)
 
 
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said(text: str, says: str) -> None:
     ],
 )
 def test_secrets_stay_out_of_errors(text: str) -> None:
-    with pytest.raises(IllegalArgument) as caught:
+    with pytest.raises(BadCredentials) as caught:
         parse_jaas(text)
     assert "hush" not in str(caught.value)
 
@@ -74,5 +74,5 @@ def test_secrets_stay_out_of_errors(text: str) -> None:
 def test_secrets_stay_out_of_repr() -> None:
     module = parse_jaas('Plain required username="u" password="hush";')
     assert "hush" not in repr(module)
-    with pytest.raises(IllegalArgument, match="Plain has no token"):
+    with pytest.raises(BadCredentials, match="Plain has no token"):
         module.needed("token")

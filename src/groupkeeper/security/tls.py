@@ -1,0 +1,120 @@
+"""TLS as Kafka's ssl.* properties ask for it, on either end of a connection: versions, suites, trust, a key."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from groupkeeper.security.errors import BadCredentials, UnsupportedCredentials
+from groupkeeper.security.stores import Identity
+
+_VERSIONS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+_SWITCHED_OFF = {
+    "TLSv1.1": ssl.OP_NO_TLSv1_1,
+    "TLSv1.2": ssl.OP_NO_TLSv1_2,
+}
+_TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+
+
+def trust(context: ssl.SSLContext, trusted: str) -> None:
+    """Trusts these PEM certificates. Raises BadCredentials."""
+    try:
+        context.load_verify_locations(cadata=trusted)
+    except ssl.SSLError as error:
+        raise BadCredentials(f"ssl.truststore: a certificate in it is malformed ({error.reason})") from None
+
+
+def choose_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+    """By ssl.protocol and ssl.enabled.protocols. Raises BadCredentials."""
+    protocol = properties.get("ssl.protocol", "TLS").strip()
+    if protocol not in ("TLS", *_VERSIONS):
+        raise BadCredentials(f"ssl.protocol={protocol} is not known: TLS, TLSv1.3 or TLSv1.2")
+    text = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3")
+    names = [name for name in re.split(r"[,\s]+", text) if name]
+    unknown = [name for name in names if name not in _VERSIONS]
+    if unknown or not names:
+        raise BadCredentials(f"ssl.enabled.protocols={text}: expected some of {', '.join(_VERSIONS)}")
+    enabled = [name for name in _VERSIONS if name in names]
+    context.minimum_version = _VERSIONS[enabled[0]]
+    context.maximum_version = _VERSIONS[enabled[-1]]
+    for name, option in _SWITCHED_OFF.items():
+        if name not in enabled and _VERSIONS[enabled[0]] < _VERSIONS[name] < _VERSIONS[enabled[-1]]:
+            context.options |= option
+
+
+def choose_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+    """By ssl.cipher.suites. Raises BadCredentials, UnsupportedCredentials."""
+    names = [name for name in re.split(r"[,\s]+", properties.get("ssl.cipher.suites", "")) if name]
+    if not names:
+        return
+    modern = [name for name in names if name in _TLS13_SUITES]
+    others = [openssl_suite(name) for name in names if name not in _TLS13_SUITES]
+    if others:
+        try:
+            context.set_ciphers(":".join(others))
+        except ssl.SSLError:
+            raise BadCredentials(f"ssl.cipher.suites={','.join(names)}: OpenSSL has none of the suites") from None
+    # Which suites TLS 1.3 uses cannot be told to OpenSSL from Python; whether it is used at all can.
+    if modern and 0 < len(modern) < len(_TLS13_SUITES):
+        missing = ",".join(name for name in _TLS13_SUITES if name not in modern)
+        raise UnsupportedCredentials(f"ssl.cipher.suites: TLS 1.3 takes all of its suites or none here: add {missing}")
+    if not modern:
+        context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
+    if not others:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+
+
+def openssl_suite(name: str) -> str:
+    """OpenSSL's name of a suite from Java's: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is ECDHE-RSA-AES128-GCM-SHA256."""
+    exchange, found, cipher = name.removeprefix("TLS_").removeprefix("SSL_").partition("_WITH_")
+    if not found:
+        return name
+    cipher = re.sub(r"AES_(\d+)", r"AES\1", cipher).replace("_CBC_", "_")
+    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305").replace("3DES_EDE", "DES_CBC3")
+    parts = [] if exchange == "RSA" else [exchange]
+    return "-".join([*parts, cipher]).replace("_", "-")
+
+
+def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+    """Shows this certificate to peers. Raises BadCredentials."""
+    # Given a password, even an empty one, OpenSSL doesn't ask for one on the terminal.
+    password = identity.password or ""
+    with _file_of(identity.key + identity.chain) as path:
+        try:
+            context.load_cert_chain(path, password=password)
+        except ssl.SSLError as error:
+            if error.reason == "KEY_VALUES_MISMATCH":
+                raise BadCredentials("ssl.keystore: the private key and the first certificate do not match") from None
+            reason = error.reason or "no reason given"
+            hint = "ssl.key.password is wrong, or the key damaged" if identity.password else "the key is damaged"
+            raise BadCredentials(f"ssl.keystore: the private key cannot be used: {hint} ({reason})") from None
+
+
+@contextmanager
+def _file_of(text: str) -> Iterator[str]:
+    """A file for the moment, as OpenSSL reads keys from files only: in memory where the system can, else private."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+        descriptor = os.memfd_create("key")
+        path = f"/proc/self/fd/{descriptor}"
+        is_on_disk = False
+    else:
+        import tempfile
+
+        descriptor, path = tempfile.mkstemp()  # readable for its owner only
+        is_on_disk = True
+    try:
+        with open(descriptor, "w", encoding="ascii", closefd=False) as file:
+            file.write(text)
+        yield path
+    finally:
+        os.close(descriptor)
+        if is_on_disk:
+            os.unlink(path)
