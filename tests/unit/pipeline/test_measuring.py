@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition as Place
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused, measure_logs
+from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused, list_logs, measure_logs
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, Wanted, measure
 from groupkeeper.pipeline.kafka.options import ClusterOptions, parse_options
 from groupkeeper.pipeline.kafka.planning import plan
@@ -140,20 +141,31 @@ def test_ends_are_those_of_the_instant_whatever_comes_after_it() -> None:
     assert [each["offset"] for each in row["records"]] == [1]
 
 
-def test_no_log_is_stable_beyond_its_end_while_it_grows() -> None:
+def test_logs_are_measured_at_the_stated_instant_while_they_grow() -> None:
+    """What was acknowledged before is in, and no log is stable beyond its end."""
     is_over = threading.Event()
+    acknowledged: list[tuple[int, int]] = []
+
+    def note(error: object, message: Message) -> None:
+        assert error is None
+        acknowledged.append((time.time_ns() // 1_000_000, message.offset() + 1))
 
     def write(servers: str) -> None:
         producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
         while not is_over.is_set():
-            if len(producer) < 10_000:  # of the 100,000 that its queue takes
-                producer.produce("t", b"v")
+            if len(producer) < 1_000:
+                producer.produce("t", b"v", on_delivery=note)
             producer.poll(0.0005)
         producer.flush(PATIENCE_S)
 
-    async def ends(servers: str) -> list[LogEnds | Refused]:
+    async def ends(servers: str) -> list[tuple[int, LogEnds | Refused]]:
+        found = []
         async with Admin(servers) as admin:
-            return [(await measure_logs(admin))[1][Place("t", 0)] for _ in range(200)]
+            begins = await list_logs(admin)
+            for _ in range(200):
+                measured_ms, logs = await measure_logs(admin, begins)
+                found.append((measured_ms, logs[Place("t", 0)]))
+        return found
 
     with BackgroundBroker() as broker:
         servers = broker.bootstrap_servers
@@ -166,7 +178,11 @@ def test_no_log_is_stable_beyond_its_end_while_it_grows() -> None:
         finally:
             is_over.set()
             writer.join()
-    assert [one for one in found if isinstance(one, Refused) or one.last_stable_offset > one.log_end_offset] == []
+    assert acknowledged[-1][1] > 200
+    for measured_ms, logs in found:
+        assert isinstance(logs, LogEnds)
+        before = max((end for at_ms, end in acknowledged if at_ms < measured_ms), default=0)
+        assert max(logs.last_stable_offset, before) <= logs.log_end_offset
 
 
 def test_records_that_may_not_be_read_are_a_problem_beside_the_ends() -> None:

@@ -1,7 +1,8 @@
 """What clusters are at one instant, however long the work takes that follows.
 
-How far the offsets topic goes is asked first, how far all other logs go right after it: what is committed below the
-former and the latter belong together, and their difference is the lag at that instant.
+Which logs there are, and where they begin, is asked before. Then, in one moment, how far the offsets topic goes, and
+right after it how far all logs go: what is committed below the former and the latter belong together, and their
+difference is the lag at that instant.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicPartition
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["Identity", "Instant", "Instants", "LogEnds", "Refused", "measure_logs", "refused"]
+__all__ = ["Identity", "Instant", "Instants", "LogEnds", "Refused", "list_logs", "measure_logs", "refused"]
 
 
 class LogEnds(NamedTuple):
@@ -69,25 +70,38 @@ Instants = Mapping[str, Instant]
 """By the cluster's name in the rows; one that could not be asked is missing."""
 
 
-async def measure_logs(admin: Admin) -> tuple[int, dict[TopicPartition, LogEnds | Refused]]:
-    """Both ends and the last stable offset of every partition that the principal may describe, and when that was."""
+class Begins(NamedTuple):
+    """Where the logs of a cluster begin, before they are measured; by partition, with the topic's id where known."""
+
+    topic_ids: Mapping[TopicPartition, bytes | None]
+    earliest: Batch[TopicPartition, ListedOffset]
+
+
+async def list_logs(admin: Admin) -> Begins:
+    """Every partition that the principal may describe. This takes its time on a large cluster; afterwards all leaders
+    are known and connected, so that what is asked next is of one moment.
+    """
     described = await admin.describe_topics(None)
-    places = {
+    topic_ids = {
         TopicPartition(topic.name, each.partition): topic.topic_id
         for topic in described.done.values()
         for each in topic.partitions
     }
-    first, last, stable = await asyncio.gather(
-        admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest())),
-        admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest())),
-        admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), read_committed=True),
-    )
+    return Begins(topic_ids, await admin.list_offsets(dict.fromkeys(topic_ids, OffsetSpec.earliest())))
+
+
+async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPartition, LogEnds | Refused]]:
+    """Both ends and the last stable offset of those partitions, and the time at which they were asked for: whatever was
+    acknowledged by then is before the ends.
+    """
     measured_ms = time.time_ns() // 1_000_000
-    failed = {**first.failed, **last.failed, **stable.failed}
+    latest = dict.fromkeys(begins.topic_ids, OffsetSpec.latest())
+    last, stable = await asyncio.gather(admin.list_offsets(latest), admin.list_offsets(latest, read_committed=True))
+    failed = {**begins.earliest.failed, **last.failed, **stable.failed}
     found: dict[TopicPartition, LogEnds | Refused] = {place: refused(failure) for place, failure in failed.items()}
-    for place, topic_id in places.items():
+    for place, topic_id in begins.topic_ids.items():
         if place not in found:
-            begin, lso, end = (batch.done[place].offset for batch in (first, stable, last))
+            begin, lso, end = (batch.done[place].offset for batch in (begins.earliest, stable, last))
             lso = min(lso, end)  # it may have been asked a moment later
             found[place] = LogEnds(begin, lso, end, None if topic_id is None else uuid_text(topic_id))
     return measured_ms, found

@@ -14,7 +14,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, measure_logs
+from groupkeeper.pipeline.kafka.instants import Begins, Identity, Instant, LogEnds, list_logs, measure_logs
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
@@ -149,12 +149,14 @@ async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Pl
             name = cluster.name or cluster_id or _DEFAULT_NAME
             partitions = await _partitions(admin, cluster)
             _check_named(cluster, partitions)
+            begins = await list_logs(admin) if measures else None
             earliest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.earliest()))
             latest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.latest()))
             log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
-            starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
             ends = await _offsets(admin, cluster, cluster.end, log, False)
-            instant = await _instant(admin, cluster_id, ends) if measures else None  # after the offsets topic's ends
+            # Right after the offsets topic's ends.
+            instant = None if begins is None else await _instant(admin, cluster_id, ends, begins)
+            starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
     except (ClientError, KafkaError) as error:
         raise SourceError(cluster.failing(error)) from error
     ranges = []
@@ -165,9 +167,11 @@ async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Pl
     return _Planned(ranges, instant)
 
 
-async def _instant(admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int]) -> Instant | None:
+async def _instant(
+    admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int], begins: Begins
+) -> Instant | None:
     """None when there is no partition of an offsets topic."""
-    measured_ms, logs = await measure_logs(admin)
+    measured_ms, logs = await measure_logs(admin, begins)
     place = next(iter(stable), None)
     if place is None:
         return None
