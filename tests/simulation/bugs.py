@@ -101,7 +101,7 @@ BUGS = (
     ),
     Bug(
         "members of an old generation may commit",
-        "offsets.commit",
+        "classic.offsets",
         "    check_generation(roster, generation)\n",
         "",
         ("Agreement",),
@@ -226,14 +226,14 @@ BUGS = (
     ),
     Bug(
         "metadata is lost",
-        "offsets.store",
+        "kernel.offset_store",
         "            value.metadata,\n",
         '            "",\n',
         ("Offsets",),
     ),
     Bug(
         "a new commit does not replace the old one",
-        "offsets.store",
+        "kernel.offset_store",
         "        partitions[partition] = offset\n",
         "        partitions.setdefault(partition, offset)\n",
         ("Offsets",),
@@ -241,14 +241,14 @@ BUGS = (
     Bug(
         "offsets of topics in use are deleted",
         "offsets.commit",
-        "is_in_use = group.is_subscribed_to(topic.name)",
-        "is_in_use = False",
+        "rules.is_subscribed_to(group, topic.name)",
+        "False",
         ("Agreement",),
     ),
     Bug(
         "a deletion is acknowledged without being in the log",
         "offsets.commit",
-        "            records.extend(offset_tombstones(state, group.group_id, topic.name, (index,)))\n",
+        "            records.extend(offset_tombstones(state, group_id, topic.name, (index,)))\n",
         "            pass\n",
         ("Offsets",),
     ),
@@ -269,7 +269,7 @@ BUGS = (
     Bug(
         "offsets of topics in use expire",
         "offsets.expiry",
-        "        if not group.is_subscribed_to(topic)\n",
+        "        if not rules.is_subscribed_to(group, topic)\n",
         "",
         ("Offsets",),
     ),
@@ -289,9 +289,9 @@ BUGS = (
     ),
     Bug(
         "an Empty group's offsets expire by their own age",
-        "offsets.expiry",
-        "return _commit_time if empty_since_ms is None else lambda _: empty_since_ms",
-        "return _commit_time",
+        "classic.offsets",
+        "return commit_time if empty_since_ms is None else lambda _: empty_since_ms",
+        "return commit_time",
         ("Offsets",),
     ),
     # --- the coordinator

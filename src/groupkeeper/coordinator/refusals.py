@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.kernel.failures import consumer_describe_failure, describe_failure
-from groupkeeper.coordinator.streams.group import STREAMS_API_KEYS
+from groupkeeper.coordinator.kernel.failures import describe_failure
+from groupkeeper.coordinator.rows import TYPE_BY_API_KEY, row_of
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.messages import consumer_group_describe_response, describe_groups_response
-from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from groupkeeper.protocol.messages import describe_groups_response
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -38,7 +35,7 @@ from groupkeeper.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.primitives import Message, RootMessage
 
 
 def refuse(request: Message, error: KafkaError) -> Message:
@@ -59,9 +56,6 @@ def refuse(request: Message, error: KafkaError) -> Message:
             return OffsetFetchResponse(groups=groups)
         case TxnOffsetCommitRequest():
             return refuse_transactional_commit(request, error)
-        case ConsumerGroupHeartbeatRequest():
-            message = error.message if error.message != error.text else None
-            return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message)
         case OffsetDeleteRequest():
             return OffsetDeleteResponse(error_code=error.code)
         case _:
@@ -107,15 +101,5 @@ def _refuse_listing(request: Message, error: KafkaError) -> Message:
             return DeleteGroupsResponse(
                 results=[DeletableGroupResult(group_id, error.code) for group_id in request.groups_names]
             )
-        case ConsumerGroupDescribeRequest():
-            return consumer_group_describe_response.ConsumerGroupDescribeResponse(
-                groups=[consumer_describe_failure(group_id, error) for group_id in request.group_ids]
-            )
-    # Imported late: a broker without share or streams groups starts without them.
-    if getattr(request, "API_KEY", None) in STREAMS_API_KEYS:
-        from groupkeeper.coordinator.streams import requests as streams_requests
-
-        return streams_requests.refuse(request, error)
-    from groupkeeper.coordinator.share import requests as share_requests
-
-    return share_requests.refuse(request, error)
+    assert isinstance(request, RootMessage)
+    return row_of(TYPE_BY_API_KEY[request.API_KEY]).refuse(request, error)

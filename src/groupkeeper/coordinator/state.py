@@ -6,51 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
-from groupkeeper.coordinator.classic.group import ClassicChange, ClassicGroup
-from groupkeeper.coordinator.classic.record import read_roster
-from groupkeeper.coordinator.consumer.group import ConsumerChange, ConsumerGroup
-from groupkeeper.coordinator.consumer.replay import CONSUMER_GROUP_KEYS, ConsumerGroupKey, replay
+from groupkeeper.coordinator.kernel.group import AnyGroup, Group
+from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.offset_store import OffsetStore, OffsetView
 from groupkeeper.coordinator.kernel.result import Record
 from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
-from groupkeeper.coordinator.kernel.soft import SoftChange
+from groupkeeper.coordinator.kernel.soft import GroupChange, SoftChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange, TopicsImage
-from groupkeeper.coordinator.offsets.store import OffsetStore, OffsetView
-from groupkeeper.coordinator.share.group import ShareChange, ShareGroup
-from groupkeeper.coordinator.streams.group import StreamsChange, StreamsGroup
-from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.coordinator.rows import row_of, row_of_key
+from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
-from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.messages.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
-from groupkeeper.protocol.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
-from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
-from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
-from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
-from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key import (
-    ShareGroupTargetAssignmentMetadataKey,
-)
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
-
-Group: TypeAlias = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
-"""A group of any type."""
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.protocol.streams_records import StreamsKey
-
-_ShareGroupKey: TypeAlias = (
-    ShareGroupMetadataKey
-    | ShareGroupMemberMetadataKey
-    | ShareGroupTargetAssignmentMetadataKey
-    | ShareGroupTargetAssignmentMemberKey
-    | ShareGroupCurrentMemberAssignmentKey
-    | ShareGroupStatePartitionMetadataKey
-)
 
 
 class StateView(Protocol):
@@ -70,8 +41,14 @@ class StateView(Protocol):
     def settings_by_group(self) -> Mapping[str, Settings]:
         """The settings of the groups that have some of their own."""
 
-    def classic_group(self, group_id: str) -> ClassicGroup | None:
-        """The classic or simple group of that id; None when there is none, or one of another type."""
+    def of_kind(self, kind: type[AnyGroup]) -> Iterator[AnyGroup]:
+        """The groups of a type."""
+
+    def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
+        """The group of that id; None when there is none, or one of another type."""
+
+    def require(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup:
+        """The group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
 
 
 class State:
@@ -99,102 +76,61 @@ class State:
     def settings_by_group(self) -> Mapping[str, Settings]:
         return self._settings_by_group
 
-    def classic_group(self, group_id: str) -> ClassicGroup | None:
+    def of_kind(self, kind: type[AnyGroup]) -> Iterator[AnyGroup]:
+        return (group for group in self._groups.values() if isinstance(group, kind))
+
+    def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
         group = self._groups.get(group_id)
-        return group if isinstance(group, ClassicGroup) else None
+        return group if isinstance(group, kind) else None
+
+    def require(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup:
+        group = self.find(group_id, kind)
+        if group is None:
+            trouble = f"is not a {kind.group_type.value} group" if group_id in self._groups else "not found"
+            raise GroupIdNotFound(f"Group {group_id} {trouble}.")
+        return group
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
         """Makes a record of the log part of the state. Records of key types without meaning here are skipped."""
         key = record.key
         if isinstance(key, OffsetCommitKey):
             self._replay_offset(record, key, log_offset, producer_id)
-        elif isinstance(key, GroupMetadataKey):
-            self._replay_classic_group(record, key.group)
-        elif isinstance(key, CONSUMER_GROUP_KEYS):
-            self._replay_consumer_group(record, key)
-        elif isinstance(key, _ShareGroupKey):
-            self._replay_share_group(record, key)
         else:
-            self._replay_streams_group(record, key)
+            self._replay_group(record, key.group if isinstance(key, GroupMetadataKey) else key.group_id)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """A transaction marker: what the producer left pending becomes committed or is dropped."""
         self._offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def apply(self, change: SoftChange) -> None:
-        """Takes over a soft change; one for a group that is gone has nothing to change."""
+        """Takes over a soft change."""
         match change:
-            case ClassicChange(group_id, soft):
-                group = self._groups.get(group_id)
-                if isinstance(group, ClassicGroup):
-                    self._groups[group_id] = replace(group, soft=soft)
-            case ConsumerChange(group_id, consumer_soft):
-                consumer_group = self._groups.get(group_id)
-                if isinstance(consumer_group, ConsumerGroup):
-                    consumer_group.soft = consumer_soft
-            case ShareChange(group_id, share_soft):
-                share_group = self._groups.get(group_id)
-                if isinstance(share_group, ShareGroup):
-                    share_group.soft = share_soft
-            case StreamsChange(group_id, streams_soft):
-                streams_group = self._groups.get(group_id)
-                if isinstance(streams_group, StreamsGroup):
-                    streams_group.soft = streams_soft
+            case GroupChange():
+                group = self._groups.get(change.group_id)
+                if group is not None and group.group_type is change.group_type:
+                    self._groups[change.group_id] = group.with_soft(change.soft)
             case TopicsChange(image):
                 self._topics = image
             case SettingsChange(settings_by_group=settings_by_group):
                 self._settings_by_group = settings_by_group
 
-    def _replay_classic_group(self, record: Record, group_id: str) -> None:
-        if isinstance(record, Tombstone):
-            if isinstance(self._groups.get(group_id), ClassicGroup):
-                del self._groups[group_id]
-            return
-        assert isinstance(record.value, GroupMetadataValue)
-        self._groups[group_id] = ClassicGroup(group_id, read_roster(record.value))
-
-    def _replay_consumer_group(self, record: Record, key: ConsumerGroupKey) -> None:
-        group = self._groups.get(key.group_id)
-        if not isinstance(group, ConsumerGroup):
+    def _replay_group(self, record: Record, group_id: str) -> None:
+        """A record of another type takes the place of a simple group, which offsets alone have made."""
+        row = row_of_key(record.key)
+        group = self._groups.get(group_id)
+        if group is None or group.group_type is not row.group_type:
             if isinstance(record, Tombstone):
                 return
-            # It may take the place of a simple group that offsets alone have made.
-            group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
-        replay(group, record)
-        if isinstance(record, Tombstone) and isinstance(key, ConsumerGroupMetadataKey):
-            del self._groups[key.group_id]
-
-    def _replay_share_group(self, record: Record, key: _ShareGroupKey) -> None:
-        # Imported late: a broker without share groups starts without them.
-        from groupkeeper.coordinator.share.replay import replay as replay_share
-
-        group = self._groups.get(key.group_id)
-        if not isinstance(group, ShareGroup):
-            if isinstance(record, Tombstone):
-                return
-            group = self._groups[key.group_id] = ShareGroup(key.group_id)
-        replay_share(group, record)
-        if isinstance(record, Tombstone) and isinstance(key, ShareGroupMetadataKey):
-            del self._groups[key.group_id]
-
-    def _replay_streams_group(self, record: Record, key: StreamsKey) -> None:
-        from groupkeeper.coordinator.streams.replay import replay as replay_streams
-        from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
-
-        group = self._groups.get(key.group_id)
-        if not isinstance(group, StreamsGroup):
-            if isinstance(record, Tombstone):
-                return
-            group = self._groups[key.group_id] = StreamsGroup(key.group_id)
-        replay_streams(group, record)
-        if isinstance(record, Tombstone) and isinstance(key, StreamsGroupMetadataKey):
-            del self._groups[key.group_id]
+            group = row.new(group_id)
+        self._groups[group_id] = row.replay(group, record)
+        if isinstance(record, Tombstone) and isinstance(record.key, row.head):
+            del self._groups[group_id]
 
     def _replay_offset(self, record: Record, key: OffsetCommitKey, log_offset: int, producer_id: int) -> None:
         if isinstance(record, Entry):
             # Offsets alone make a simple group, pending ones too.
             if key.group not in self._groups:
-                self._groups[key.group] = ClassicGroup.new(key.group)
+                self._groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
             assert isinstance(record.value, OffsetCommitValue)
             self._offsets.put(key, record.value, log_offset, producer_id)
         else:

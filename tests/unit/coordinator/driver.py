@@ -114,13 +114,13 @@ class Driver:
         return records
 
     def group(self, group_id: str = GROUP) -> ClassicGroup:
-        group = self.shell.coordinator.state.classic_group(group_id)
+        group = self.shell.coordinator.state.find(group_id, ClassicGroup)
         assert group is not None
         return group
 
     def state(self, group_id: str = GROUP) -> str:
         """The group's state as clients are told it; Dead when there is none."""
-        group = self.shell.coordinator.state.classic_group(group_id)
+        group = self.shell.coordinator.state.find(group_id, ClassicGroup)
         return "Dead" if group is None else group.state.value
 
     def rebuilt(self) -> Driver:

@@ -68,8 +68,8 @@ async def _describe_all(
     """All that is initialized, of topics that the caller may see."""
     shard = broker.groups.shard_of(group.group_id)
     shard.require_active()
-    known = shard.coordinator.state.groups.get(group.group_id)
-    if not isinstance(known, ShareGroup):
+    known = shard.coordinator.state.find(group.group_id, ShareGroup)
+    if known is None:
         return []
     described = []
     for topic_id, (_, partitions) in known.has.initialized.items():

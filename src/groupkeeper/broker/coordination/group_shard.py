@@ -10,14 +10,12 @@ from groupkeeper.broker.coordination.shard_host import HostedShard
 from groupkeeper.broker.coordination.shard_log import CODECS
 from groupkeeper.broker.coordination.timers import TimerTable
 from groupkeeper.broker.coordination.topics_view import match_topics
-from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import PARKED, Call, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.timers import Arm, ConsumerSession, MemberSession, ShareSession, StreamsSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsChange
 from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.share.group import ShareGroup
-from groupkeeper.coordinator.streams.group import StreamsGroup
+from groupkeeper.coordinator.rows import row_of
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
 from groupkeeper.protocol.record_batch import read_end_transaction
@@ -208,17 +206,14 @@ class Shard(HostedShard["Record"]):
         """Instance and client id by member id; None when there is no such group. Raises `KafkaError`."""
         self.require_active()
         group = self.coordinator.state.groups.get(group_id)
-        if group is None:
-            return None
-        if isinstance(group, ShareGroup):
-            return {one.member_id: (None, one.client_id) for one in group.members.values()}
-        members = group.roster.members if isinstance(group, ClassicGroup) else group.members
-        return {one.member_id: (one.instance_id, one.client_id) for one in members.values()}
+        return None if group is None else row_of(group.group_type).members(group)
 
     def missing_topics_of(self, group_id: str) -> Sequence[MissingTopic]:
         """The internal topics that a streams group was last found to lack."""
-        group = self.coordinator.state.groups.get(group_id)
-        configured = group.soft.configured if isinstance(group, StreamsGroup) else None
+        from groupkeeper.coordinator.streams.group import StreamsGroup
+
+        group = self.coordinator.state.find(group_id, StreamsGroup)
+        configured = None if group is None else group.soft.configured
         return () if configured is None else configured.missing
 
     def expire_session(self, group_id: str, member_id: str) -> None:

@@ -17,10 +17,7 @@ from groupkeeper.broker.observing.metrics_table import (
     TIMES,
     Sample,
 )
-from groupkeeper.coordinator.classic.group import ClassicGroup
-from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
-from groupkeeper.coordinator.share.group import ShareGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint
     from groupkeeper.broker.shares.state import ShareStateRuntime
-    from groupkeeper.coordinator.state import Group
+    from groupkeeper.coordinator.kernel.group import Group
 
 
 class Measured(Protocol):
@@ -83,7 +80,7 @@ class Metrics:
     def _group_counts(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
         counts: dict[tuple[GroupType, GroupState], int] = {}
         for group in self._groups():
-            key = (_type_of(group), group.state)
+            key = (group.group_type, group.state)
             counts[key] = counts.get(key, 0) + 1
         for protocol in PROTOCOLS:
             yield "group-count", (protocol,), sum(n for (kind, _), n in counts.items() if kind.value == protocol)
@@ -139,11 +136,3 @@ class Metrics:
 def _of(values: Iterator[tuple[str, tuple[str, ...], float]]) -> Iterator[Sample]:
     for name, labels, value in values:
         yield Sample(METRICS[name], labels, value)
-
-
-def _type_of(group: Group) -> GroupType:
-    if isinstance(group, ClassicGroup):
-        return GroupType.CLASSIC
-    if isinstance(group, ConsumerGroup):
-        return GroupType.CONSUMER
-    return GroupType.SHARE if isinstance(group, ShareGroup) else GroupType.STREAMS

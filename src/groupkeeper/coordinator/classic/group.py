@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.soft import SoftChange
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
@@ -178,9 +178,10 @@ NOTHING_SOFT = Soft()
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicChange(SoftChange):
+class ClassicChange(GroupChange):
     """Replaces the soft part of a classic group. Made by the coordinator only, applied by `Coordinator.apply` only."""
 
+    group_type: ClassVar = GroupType.CLASSIC
     group_id: str
     soft: Soft
 
@@ -189,6 +190,7 @@ class ClassicChange(SoftChange):
 class ClassicGroup:
     """A classic group, or a simple one: a group that only holds offsets is a classic group without protocol type."""
 
+    group_type: ClassVar = GroupType.CLASSIC
     group_id: str
     stored: Roster
     soft: Soft = NOTHING_SOFT
@@ -202,6 +204,15 @@ class ClassicGroup:
     def roster(self) -> Roster:
         """The members as they are now, a rebalance in formation included."""
         return self.stored if self.soft.roster is None else self.soft.roster
+
+    @property
+    def protocol_type(self) -> str:
+        """As ListGroups tells it; empty for a simple group."""
+        return self.roster.protocol_type or ""
+
+    def with_soft(self, soft: Soft) -> ClassicGroup:
+        """The group with another soft part."""
+        return replace(self, soft=soft)
 
     @property
     def state(self) -> GroupState:

@@ -32,7 +32,6 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import MemberSession
-from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
     GroupMaxSizeReached,
     InconsistentGroupProtocol,
@@ -49,14 +48,13 @@ FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
-def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
+def join(group: ClassicGroup | None, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
     """Answers JoinGroup; mostly parked until the join phase ends."""
     if not request.group_id:
         raise InvalidGroupId
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
         raise InvalidSessionTimeout
-    group = state.classic_group(request.group_id)
     if group is None and request.member_id:
         raise UnknownMemberId
     step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)

@@ -26,7 +26,6 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, JoinPhase, MemberSession, SyncPhase
-from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
     NONE,
     InconsistentGroupProtocol,
@@ -42,9 +41,9 @@ from groupkeeper.protocol.messages.leave_group_response import LeaveGroupRespons
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 
 
-def sync(state: StateView, settings: Settings, call: Call, request: SyncGroupRequest, now_ms: int) -> Result:
+def sync(group: ClassicGroup | None, settings: Settings, call: Call, request: SyncGroupRequest, now_ms: int) -> Result:
     """Answers SyncGroup; a follower's is parked until the leader's assignment is in the log."""
-    group = _existing_group(state, request.group_id)
+    group = _joined(group, request.group_id)
     _check_sync(group, request)
     if isinstance(group.soft.rebalance, Joining):
         raise RebalanceInProgress
@@ -88,9 +87,9 @@ def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: Kafk
     return step.result(parked=call.call_id)
 
 
-def heartbeat(state: StateView, request: HeartbeatRequest) -> Result:
+def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> Result:
     """Answers Heartbeat and renews the session, also of a member that is told to rejoin."""
-    group = _existing_group(state, request.group_id)
+    group = _joined(group, request.group_id)
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)
     check_generation(roster, request.generation_id)
@@ -102,11 +101,10 @@ def heartbeat(state: StateView, request: HeartbeatRequest) -> Result:
     )
 
 
-def leave(state: StateView, settings: Settings, request: LeaveGroupRequest, now_ms: int) -> Result:
+def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupRequest, now_ms: int) -> Result:
     """Removes the members of a LeaveGroup in its version-3 form, each with its own outcome."""
     if not request.group_id:
         raise InvalidGroupId
-    group = state.classic_group(request.group_id)
     if group is None:
         return Result(LeaveGroupResponse(members=[_left(member, UnknownMemberId.code) for member in request.members]))
     step = Step(group, settings, now_ms)
@@ -202,10 +200,10 @@ def retry_timer(timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
     return Arm(timer, 1_000)
 
 
-def _existing_group(state: StateView, group_id: str) -> ClassicGroup:
+def _joined(group: ClassicGroup | None, group_id: str) -> ClassicGroup:
+    """The group when it has members."""
     if not group_id:
         raise InvalidGroupId
-    group = state.classic_group(group_id)
     if group is None or group.state is GroupState.EMPTY:
         raise UnknownMemberId
     return group

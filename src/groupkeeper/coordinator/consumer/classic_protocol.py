@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic import join as classic_join
-from groupkeeper.coordinator.classic import membership as classic_membership
-from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from groupkeeper.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
 from groupkeeper.coordinator.consumer.conversion import (
     downgrade,
     encode_target,
@@ -28,10 +27,7 @@ from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, ClassicRejoin, ClassicResync, Disarm
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.share.group import ShareGroup
-from groupkeeper.coordinator.state import StateView
-from groupkeeper.coordinator.streams.group import StreamsGroup
-from groupkeeper.coordinator.views import removal_of
+from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.consumer_protocol import ConsumerProtocolSubscription
 from groupkeeper.protocol.errors import (
@@ -56,35 +52,44 @@ from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.uuids import uuid_text
 
 
-def join(state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int) -> Result:
-    """JoinGroup in a group of any type. An empty consumer or streams group makes room for a classic one."""
-    group = state.groups.get(request.group_id)
-    if isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and group.members):
-        return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
-    if group is None or isinstance(group, ClassicGroup):
-        return classic_join.join(state, settings, call, request, now_ms)
-    if not isinstance(group, ConsumerGroup) or not group.members:
-        result = classic_join.join(state, settings, call, request, now_ms)
-        return result._replace(records=(*removal_of(group), *result.records))
+def handle(
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: ClassicRequest, now_ms: int
+) -> Result:
+    """Answers a request of the classic protocol in a group that has members."""
+    match request:
+        case HeartbeatRequest():
+            return heartbeat(group, settings, topics, request, now_ms)
+        case SyncGroupRequest():
+            return sync(group, settings, topics, request)
+        case JoinGroupRequest():
+            return join(group, settings, topics, call, request, now_ms)
+        case LeaveGroupRequest():
+            return leave(group, settings, topics, request, now_ms)
+
+
+def join(
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: JoinGroupRequest, now_ms: int
+) -> Result:
+    """Answers JoinGroup: the member takes part in the group's reconciliation."""
     shortest_ms, longest_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
         raise InvalidSessionTimeout
     try:
-        return _join_members(group, state, settings, call, request, now_ms)
+        return _join_members(group, settings, topics, call, request, now_ms)
     except KafkaError as error:
         # Unlike a classic group, a consumer group refuses without naming the member.
         return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
 
 
 def _join_members(
-    group: ConsumerGroup, state: StateView, settings: Settings, call: Call, request: JoinGroupRequest, now_ms: int
+    group: ConsumerGroup, settings: Settings, topics: TopicsImage, call: Call, request: JoinGroupRequest, now_ms: int
 ) -> Result:
     _check_join(group, settings, request)
     member_id = request.member_id or _member_id_of(call.fresh_id)
     needs_id = not request.member_id and request.group_instance_id is None
     if needs_id and call.version >= classic_join.FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
         return Result(classic_join.require_member_id(member_id))
-    step = Step(group, settings, state.topics, now_ms)
+    step = Step(group, settings, topics, now_ms)
     known = _find_or_replace(step, request, member_id)
     return _take_part(step, settings, call, request, known, known or ConsumerMember(member_id))
 
@@ -311,28 +316,3 @@ def _leaving_id(group: ConsumerGroup, identity: MemberIdentity) -> str:
     if identity.member_id and identity.member_id != holder.member_id:
         raise FencedInstanceId
     return holder.member_id
-
-
-def handle_membership(
-    state: StateView,
-    settings: Settings,
-    call: Call,
-    request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
-    now_ms: int,
-) -> Result:
-    """SyncGroup, Heartbeat and LeaveGroup in a group of any type."""
-    found = state.groups.get(request.group_id)
-    group = found if isinstance(found, ConsumerGroup) and found.members else None
-    match request:
-        case SyncGroupRequest():
-            if group is None:
-                return classic_membership.sync(state, settings, call, request, now_ms)
-            return sync(group, settings, state.topics, request)
-        case HeartbeatRequest():
-            if group is None:
-                return classic_membership.heartbeat(state, request)
-            return heartbeat(group, settings, state.topics, request, now_ms)
-        case LeaveGroupRequest():
-            if group is None:
-                return classic_membership.leave(state, settings, request, now_ms)
-            return leave(group, settings, state.topics, request, now_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
@@ -19,19 +19,21 @@ _CLASSIC_MEMBER = 0
 _CONSUMER_MEMBER = 1
 
 
-def describe_consumer_groups(state: StateView, settings: Settings, request: ConsumerGroupDescribeRequest) -> Result:
+def describe_consumer_groups(
+    state: StateView, settings_of: Callable[[str], Settings], request: ConsumerGroupDescribeRequest
+) -> Result:
     """Groups of the consumer protocol; others are not among them."""
-    groups = [_describe(state, settings, group_id) for group_id in request.group_ids]
+    groups = [_describe(state, settings_of(group_id), group_id) for group_id in request.group_ids]
     return Result(described.ConsumerGroupDescribeResponse(groups=groups))
 
 
 def _describe(state: StateView, settings: Settings, group_id: str) -> described.DescribedGroup:
     if not group_id:
         return consumer_describe_failure("", InvalidGroupId())
-    group = state.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        trouble = "not found" if group is None else "is not a consumer group"
-        return consumer_describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."))
+    try:
+        group = state.require(group_id, ConsumerGroup)
+    except GroupIdNotFound as error:
+        return consumer_describe_failure(group_id, error)
     return described.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.classic.group import Protocols
-from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.soft import SoftChange
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.soft import GroupChange
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.primitives import ZERO_UUID
 
 STABLE: Final = 0
 UNREVOKED_PARTITIONS: Final = 1
@@ -57,6 +59,11 @@ class ConsumerMember:
     assigned: OwnedPartitions = field(default_factory=dict)
     pending_revocation: OwnedPartitions = field(default_factory=dict)
 
+    @property
+    def is_classic(self) -> bool:
+        """Whether it uses the classic protocol."""
+        return self.classic is not None
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Whether it has its target assignment of that epoch."""
         return self.state == STABLE and self.member_epoch == assignment_epoch
@@ -82,9 +89,10 @@ class ConsumerSoft:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerChange(SoftChange):
+class ConsumerChange(GroupChange):
     """Replaces the soft part of a consumer group; applied by `Coordinator.apply` only."""
 
+    group_type: ClassVar = GroupType.CONSUMER
     group_id: str
     soft: ConsumerSoft
 
@@ -102,6 +110,7 @@ class ConsumerGroup:
         has_partition_metadata: whether the log has a record of type 4 of this group, as older versions wrote.
     """
 
+    group_type: ClassVar = GroupType.CONSUMER
     group_id: str
     group_epoch: int = 1
     metadata_hash: int = 0
@@ -117,6 +126,27 @@ class ConsumerGroup:
     has_partition_metadata: bool = False
     soft: ConsumerSoft = ConsumerSoft()
     shares_owners: bool = False
+
+    @property
+    def protocol_type(self) -> str:
+        """As ListGroups tells it."""
+        return self.group_type.value
+
+    def since(
+        self, member: ConsumerMember, topics: TopicsImage, topic: str, topic_id: bytes, partition: int
+    ) -> int | None:
+        """The epoch in which a member got a partition; None when it does not have it. `topic_id` is zero
+        when unknown.
+        """
+        if topic_id == ZERO_UUID:
+            topic_id = topics.topics[topic].topic_id if topic in topics.topics else ZERO_UUID
+        since = member.assigned.get(topic_id, {}).get(partition)
+        return member.pending_revocation.get(topic_id, {}).get(partition) if since is None else since
+
+    def with_soft(self, soft: ConsumerSoft) -> ConsumerGroup:
+        """The group with another soft part, which is the same object."""
+        self.soft = soft
+        return self
 
     @property
     def state(self) -> GroupState:

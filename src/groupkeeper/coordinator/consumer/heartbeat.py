@@ -23,9 +23,7 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Disarm, Revocation
-from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.protocol.errors import (
     FencedInstanceId,
     FencedMemberEpoch,
@@ -134,28 +132,17 @@ def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHear
     """The group, a new one for a first member; an empty classic group makes room."""
     group_id = request.group_id
     group = state.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return Step(group, settings, state.topics, now_ms)
-    if request.member_epoch != 0 or isinstance(group, ShareGroup | StreamsGroup):
-        if group is None:
-            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
-        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+    if group is None and request.member_epoch != 0:
+        raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+    classic = state.find(group_id, ClassicGroup)
+    if group is not None and (classic is None or request.member_epoch != 0):
+        return Step(state.require(group_id, ConsumerGroup), settings, state.topics, now_ms)
     step = Step(ConsumerGroup(group_id), settings, state.topics, now_ms)
-    if isinstance(group, ClassicGroup):
-        if group.state is not GroupState.EMPTY:
-            return upgrade(group, settings, state.topics, now_ms)
+    if classic is not None:
+        if classic.state is not GroupState.EMPTY:
+            return upgrade(classic, settings, state.topics, now_ms)
         step.start_with((group_tombstone(group_id),))
     return step
-
-
-def consumer_group(state: StateView, group_id: str) -> ConsumerGroup:
-    """The consumer group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
-    group = state.groups.get(group_id)
-    if group is None:
-        raise GroupIdNotFound(f"Group {group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-    return group
 
 
 def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: str) -> ConsumerMember | None:
@@ -260,7 +247,7 @@ def _assignment(member: ConsumerMember) -> response_message.Assignment:
 
 
 def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Result:
-    group = consumer_group(state, request.group_id)
+    group = state.require(request.group_id, ConsumerGroup)
     if request.instance_id is None:
         member = group.members.get(request.member_id)
         if member is None:

@@ -15,8 +15,8 @@ _RETRY_MS = 500
 
 def timer_expired(state: StateView, settings: Settings, timer: ConsumerTimer, now_ms: int) -> Result:
     """A member was silent too long, or kept partitions too long: it is removed."""
-    group = state.groups.get(timer.group_id)
-    if not isinstance(group, ConsumerGroup) or timer.member_id not in group.members:
+    group = state.find(timer.group_id, ConsumerGroup)
+    if group is None or timer.member_id not in group.members:
         return Result()
     if isinstance(timer, Revocation) and group.members[timer.member_id].state != UNREVOKED_PARTITIONS:
         return Result()

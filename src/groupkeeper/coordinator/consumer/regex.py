@@ -16,7 +16,7 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.kernel.result import Call, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import InvalidRegularExpression
 
 _LEAST_INTERVAL_MS: Final = 10_000
@@ -82,15 +82,18 @@ def _look_up_if_due(step: Step, settings: Settings, call: Call) -> None:
 
 
 def regexes_resolved(
-    group: ConsumerGroup,
+    state: StateView,
     settings: Settings,
-    image: TopicsImage,
+    group_id: str,
     topics_by_regex: Mapping[str, frozenset[str]] | None,
     now_ms: int,
 ) -> Result:
     """Takes over what regular expressions match; None when it couldn't be found out. Other topics than before raise the
     group epoch.
     """
+    group, image = state.find(group_id, ConsumerGroup), state.topics
+    if group is None:
+        return Result()
     step = Step(group, settings, image, now_ms)
     has_other_topics = False
     for regex, topics in sorted((topics_by_regex or {}).items()):
@@ -117,7 +120,10 @@ def _has_targets(group: ConsumerGroup, regex: str) -> bool:
     )
 
 
-def lookup_failed(group: ConsumerGroup) -> Result:
+def lookup_failed(state: StateView, group_id: str) -> Result:
     """The outcome of a lookup could not be stored: another heartbeat may ask again."""
+    group = state.find(group_id, ConsumerGroup)
+    if group is None:
+        return Result()
     soft = ConsumerSoft(group.soft.checked_version)
     return Result(soft=(ConsumerChange(group.group_id, soft),))

@@ -9,7 +9,9 @@ classic member renews, because a tuple is found in a table several times faster.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from groupkeeper.coordinator.kernel.group_state import GroupType
 
 
 class MemberSession(NamedTuple):
@@ -18,11 +20,16 @@ class MemberSession(NamedTuple):
     group_id: str
     member_id: str
 
+    @property
+    def group_type(self) -> GroupType:
+        return GroupType.CLASSIC
+
 
 @dataclass(frozen=True, slots=True)
 class JoinPhase:
     """The time to rejoin is over."""
 
+    group_type: ClassVar = GroupType.CLASSIC
     group_id: str
 
 
@@ -30,6 +37,7 @@ class JoinPhase:
 class SyncPhase:
     """The time to send SyncGroup is over."""
 
+    group_type: ClassVar = GroupType.CLASSIC
     group_id: str
 
 
@@ -42,6 +50,7 @@ class OffsetExpiration:
 class ConsumerSession:
     """A member of a consumer group was not heard of for the session timeout."""
 
+    group_type: ClassVar = GroupType.CONSUMER
     group_id: str
     member_id: str
 
@@ -50,6 +59,7 @@ class ConsumerSession:
 class Revocation:
     """A member of a consumer group did not give back partitions within its rebalance timeout."""
 
+    group_type: ClassVar = GroupType.CONSUMER
     group_id: str
     member_id: str
 
@@ -58,6 +68,7 @@ class Revocation:
 class ClassicRejoin:
     """A member of a consumer group that speaks the classic protocol was told to rejoin and did not."""
 
+    group_type: ClassVar = GroupType.CONSUMER
     group_id: str
     member_id: str
 
@@ -66,6 +77,7 @@ class ClassicRejoin:
 class ClassicResync:
     """A member of a consumer group that speaks the classic protocol joined and did not sync."""
 
+    group_type: ClassVar = GroupType.CONSUMER
     group_id: str
     member_id: str
 
@@ -74,6 +86,7 @@ class ClassicResync:
 class ShareSession:
     """A member of a share group was not heard of for the session timeout."""
 
+    group_type: ClassVar = GroupType.SHARE
     group_id: str
     member_id: str
 
@@ -82,6 +95,7 @@ class ShareSession:
 class StreamsSession:
     """A member of a streams group was not heard of for the session timeout."""
 
+    group_type: ClassVar = GroupType.STREAMS
     group_id: str
     member_id: str
 
@@ -90,6 +104,7 @@ class StreamsSession:
 class StreamsRevocation:
     """A member of a streams group did not give back tasks within its rebalance timeout."""
 
+    group_type: ClassVar = GroupType.STREAMS
     group_id: str
     member_id: str
 
@@ -98,6 +113,7 @@ class StreamsRevocation:
 class StreamsDelay:
     """The first members of a streams group have waited long enough for others."""
 
+    group_type: ClassVar = GroupType.STREAMS
     group_id: str
 
 

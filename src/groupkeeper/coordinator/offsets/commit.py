@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groupkeeper.coordinator.classic.checks import check_generation, check_member
-from groupkeeper.coordinator.classic.group import ClassicGroup
-from groupkeeper.coordinator.consumer.group import ConsumerGroup
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group import Group
+from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
 from groupkeeper.coordinator.kernel.result import Call, Meter, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, MemberSession
-from groupkeeper.coordinator.offsets.member_epochs import check_consumer_commit, check_consumer_fetch
-from groupkeeper.coordinator.offsets.store import CommittedOffset
-from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.kernel.timers import Arm
+from groupkeeper.coordinator.rows import OffsetRules, row_of
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.coordinator.streams.group import StreamsGroup
 from groupkeeper.protocol.errors import (
     NONE,
     GroupIdNotFound,
     GroupSubscribedToTopic,
     IllegalGeneration,
     InvalidGroupId,
-    NonEmptyGroup,
+    KafkaError,
     OffsetMetadataTooLarge,
-    RebalanceInProgress,
-    UnknownMemberId,
     UnstableOffsetCommit,
 )
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -42,7 +35,11 @@ from groupkeeper.protocol.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopics
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -83,28 +80,20 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
 
 def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
     """Refuses what the group may not commit; returns the renewal of the member's session."""
-    generation = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
-    if isinstance(group, (ConsumerGroup, StreamsGroup)):
-        check_consumer_commit(group, state.topics, call.version, request)
+    if group is not None:
+        return offset_rules(group).check_commit(group, state.topics, call, request)
+    if request.generation_id_or_member_epoch < 0:
         return ()
-    if isinstance(group, ShareGroup):
+    raise GroupIdNotFound if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND else IllegalGeneration
+
+
+def offset_rules(group: Group) -> OffsetRules:
+    """The rules of the group's type. Raises `GroupIdNotFound` where groups have no committed offsets."""
+    rules = row_of(group.group_type).offsets
+    if rules is None:
         raise GroupIdNotFound
-    if group is None:
-        if generation < 0:
-            return ()
-        raise GroupIdNotFound if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND else IllegalGeneration
-    if generation < 0 and group.state is GroupState.EMPTY:
-        return ()
-    if generation < 0 and not request.member_id and request.group_instance_id is None:
-        raise UnknownMemberId
-    roster = group.roster
-    check_member(roster, request.member_id, request.group_instance_id)
-    check_generation(roster, generation)
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        raise RebalanceInProgress
-    timeout_ms = roster.members[request.member_id].session_timeout_ms
-    return (Arm(MemberSession(request.group_id, request.member_id), timeout_ms),)
+    return rules
 
 
 def is_too_large(metadata: str, limit: int) -> bool:
@@ -142,7 +131,7 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
     """
     groups = []
     for group in request.groups:
-        error = check_consumer_fetch(state.groups.get(group.group_id), group)
+        error = _check_fetch(state, group)
         if error is not None:
             groups.append(OffsetFetchResponseGroup(group.group_id, error_code=error.code))
             continue
@@ -152,6 +141,12 @@ def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
             topics = [_fetch_topic(state, group.group_id, topic, request.require_stable) for topic in group.topics]
         groups.append(OffsetFetchResponseGroup(group.group_id, topics))
     return Result(OffsetFetchResponse(groups=groups))
+
+
+def _check_fetch(state: StateView, request: OffsetFetchRequestGroup) -> KafkaError | None:
+    group = state.groups.get(request.group_id)
+    rules = None if group is None else row_of(group.group_type).offsets
+    return None if rules is None else rules.check_fetch(group, request)
 
 
 def _fetch_all(state: StateView, group_id: str, require_stable: bool) -> list[OffsetFetchResponseTopics]:
@@ -203,12 +198,15 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     if not request.group_id:
         raise InvalidGroupId
     group = state.groups.get(request.group_id)
-    if group is None or isinstance(group, ShareGroup):
+    if group is None:
         raise GroupIdNotFound
-    if isinstance(group, ClassicGroup):
-        _check_delete(group)
+    rules = offset_rules(group)
+    rules.check_delete(group)
     records: list[Record] = []
-    topics = [_delete_topic(state, group, topic, records) for topic in request.topics]
+    topics = [
+        _delete_topic(state, group.group_id, topic, rules.is_subscribed_to(group, topic.name), records)
+        for topic in request.topics
+    ]
     deleted = sum(
         state.offsets.find(record.key.group, record.key.topic, record.key.partition) is not None
         for record in records
@@ -221,23 +219,14 @@ def delete(state: StateView, request: OffsetDeleteRequest) -> Result:
     )
 
 
-def _check_delete(group: ClassicGroup) -> None:
-    if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():
-        raise NonEmptyGroup
-
-
 def _delete_topic(
-    state: StateView,
-    group: ClassicGroup | ConsumerGroup | StreamsGroup,
-    topic: OffsetDeleteRequestTopic,
-    records: list[Record],
+    state: StateView, group_id: str, topic: OffsetDeleteRequestTopic, is_in_use: bool, records: list[Record]
 ) -> OffsetDeleteResponseTopic:
-    is_in_use = group.is_subscribed_to(topic.name)
     partitions = []
     for partition in topic.partitions:
         index = partition.partition_index
         if not is_in_use:
-            records.extend(offset_tombstones(state, group.group_id, topic.name, (index,)))
+            records.extend(offset_tombstones(state, group_id, topic.name, (index,)))
         error_code = GroupSubscribedToTopic.code if is_in_use else NONE
         partitions.append(OffsetDeleteResponsePartition(index, error_code))
     return OffsetDeleteResponseTopic(topic.name, partitions)

@@ -1,13 +1,15 @@
-"""Who of a consumer or streams group may commit and fetch offsets."""
+"""Who may commit, fetch and delete offsets of a group whose members have epochs, as consumer and streams groups
+(`groupkeeper.coordinator.rows.OffsetRules`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
-from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.kernel.offset_store import BaseTime, commit_time
+from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
-from groupkeeper.coordinator.state import Group
-from groupkeeper.coordinator.streams.group import StreamsGroup, StreamsMember
 from groupkeeper.protocol.errors import (
     IllegalGeneration,
     KafkaError,
@@ -23,15 +25,38 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
-def check_consumer_commit(
-    group: ConsumerGroup | StreamsGroup, topics: TopicsImage, version: int, request: OffsetCommitRequest
-) -> None:
-    """Raises what refuses the whole commit; nothing is stored of one that is refused in part."""
+class EpochMember(Protocol):
+    """A member as it is seen here."""
+
+    @property
+    def member_epoch(self) -> int: ...
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it uses the classic protocol; its epoch is a generation then."""
+
+
+class EpochGroup(Protocol):
+    """A group as it is seen here."""
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    @property
+    def members(self) -> Mapping[str, EpochMember]: ...
+
+    def since(self, member: Any, topics: TopicsImage, topic: str, topic_id: bytes, partition: int) -> int | None:
+        """The epoch in which a member got a partition; None when it does not have it."""
+
+
+def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[()]:
+    """Raises what refuses the whole commit; nothing is stored of one that is refused in part. Commits
+    renew no session.
+    """
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
-        return
+        return ()
     member = _member(group, request.member_id)
-    if not _is_classic(member) and version < _FIRST_VERSION_WITH_MEMBER_EPOCH:
+    if not member.is_classic and call.version < _FIRST_VERSION_WITH_MEMBER_EPOCH:
         raise UnsupportedVersion
     partitions = (
         (topic.name, topic.topic_id, partition.partition_index)
@@ -39,11 +64,10 @@ def check_consumer_commit(
         for partition in topic.partitions
     )
     _check_epoch(group, member, epoch, topics, partitions)
+    return ()
 
 
-def check_consumer_transaction(
-    group: ConsumerGroup | StreamsGroup, topics: TopicsImage, request: TxnOffsetCommitRequest
-) -> None:
+def check_transaction(group: EpochGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
     """As a commit, but a stale epoch is answered as an illegal generation, and without member no check is made."""
     epoch = request.generation_id
     if epoch < 0 and (not group.members or (not request.member_id and request.group_instance_id is None)):
@@ -57,37 +81,45 @@ def check_consumer_transaction(
         raise IllegalGeneration from error
 
 
-def check_consumer_fetch(group: Group | None, request: OffsetFetchRequestGroup) -> KafkaError | None:
-    """What refuses a fetch, or None. Without member id and epoch nothing is checked, nor in groups of another type."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or (request.member_id is None and request.member_epoch < 0):
+def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaError | None:
+    """What refuses a fetch, or None. Without member id and epoch nothing is checked."""
+    if request.member_id is None and request.member_epoch < 0:
         return None
     try:
         member = _member(group, request.member_id)
-        if request.member_epoch != member.member_epoch:
-            return _stale(member)
     except UnknownMemberId as error:
         return error
-    return None
+    return None if request.member_epoch == member.member_epoch else _stale(member)
 
 
-def _member(group: ConsumerGroup | StreamsGroup, member_id: str | None) -> ConsumerMember | StreamsMember:
-    member: ConsumerMember | StreamsMember | None = group.members.get(member_id or "")
+def is_subscribed_to(group: EpochGroup, topic: str) -> bool:
+    """Whether offsets of the topic are in use."""
+    return group.is_subscribed_to(topic)
+
+
+def check_delete(group: EpochGroup) -> None:
+    """Only topics that members subscribe to are refused, one by one."""
+
+
+def base_time(group: EpochGroup) -> BaseTime:
+    """The age of an offset counts from its commit."""
+    return commit_time
+
+
+def _member(group: EpochGroup, member_id: str | None) -> EpochMember:
+    member = group.members.get(member_id or "")
     if member is None:
         raise UnknownMemberId
     return member
 
 
-def _is_classic(member: ConsumerMember | StreamsMember) -> bool:
-    return isinstance(member, ConsumerMember) and member.classic is not None
-
-
-def _stale(member: ConsumerMember | StreamsMember) -> KafkaError:
-    return IllegalGeneration() if _is_classic(member) else StaleMemberEpoch()
+def _stale(member: EpochMember) -> KafkaError:
+    return IllegalGeneration() if member.is_classic else StaleMemberEpoch()
 
 
 def _check_epoch(
-    group: ConsumerGroup | StreamsGroup,
-    member: ConsumerMember | StreamsMember,
+    group: EpochGroup,
+    member: EpochMember,
     epoch: int,
     topics: TopicsImage,
     partitions: Iterable[tuple[str, bytes, int]],
@@ -98,18 +130,6 @@ def _check_epoch(
     if epoch > member.member_epoch:
         raise _stale(member)
     for name, topic_id, partition in partitions:
-        if isinstance(member, ConsumerMember):
-            since = _since(member, topics, name, topic_id, partition)
-        else:
-            assert isinstance(group, StreamsGroup)
-            since = group.since(member, name, partition)
+        since = group.since(member, topics, name, topic_id, partition)
         if since is None or since > epoch:
             raise _stale(member)
-
-
-def _since(member: ConsumerMember, topics: TopicsImage, name: str, topic_id: bytes, partition: int) -> int | None:
-    """The epoch in which a member got a partition; None when it hasn't got it."""
-    if topic_id == ZERO_UUID:
-        topic_id = topics.topics[name].topic_id if name in topics.topics else ZERO_UUID
-    since = member.assigned.get(topic_id, {}).get(partition)
-    return member.pending_revocation.get(topic_id, {}).get(partition) if since is None else since

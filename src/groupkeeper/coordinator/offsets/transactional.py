@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from groupkeeper.coordinator.classic.checks import check_generation, check_member
-from groupkeeper.coordinator.consumer.group import ConsumerGroup
-from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Call, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.offsets.commit import is_too_large
-from groupkeeper.coordinator.offsets.member_epochs import check_consumer_transaction
-from groupkeeper.coordinator.share.group import ShareGroup
+from groupkeeper.coordinator.offsets.commit import is_too_large, offset_rules
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.coordinator.streams.group import StreamsGroup
-from groupkeeper.protocol.errors import NONE, GroupIdNotFound, IllegalGeneration, InvalidGroupId, OffsetMetadataTooLarge
+from groupkeeper.protocol.errors import NONE, IllegalGeneration, InvalidGroupId, OffsetMetadataTooLarge
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
@@ -56,26 +50,14 @@ def commit_transactional(
 
 
 def _check(state: StateView, request: TxnOffsetCommitRequest) -> None:
-    """Refuses what the group may not commit. Unlike a plain commit, one without generation, member and
-    instance is accepted in every state, a rebalance is no obstacle, and no session is renewed.
-    """
+    """Refuses what the group may not commit."""
     if not request.group_id:
         raise InvalidGroupId
     group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup | StreamsGroup):
-        check_consumer_transaction(group, state.topics, request)
-        return
-    if isinstance(group, ShareGroup):
-        raise GroupIdNotFound
-    if group is None:
-        if request.generation_id < 0:
-            return
+    if group is not None:
+        offset_rules(group).check_transaction(group, state.topics, request)
+    elif request.generation_id >= 0:
         raise IllegalGeneration
-    names_nobody = not request.member_id and request.group_instance_id is None
-    if request.generation_id < 0 and (names_nobody or group.state is GroupState.EMPTY):
-        return
-    check_member(group.roster, request.member_id, request.group_instance_id)
-    check_generation(group.roster, request.generation_id)
 
 
 def _offset_record(group_id: str, topic: str, partition: TxnOffsetCommitRequestPartition, now_ms: int) -> Entry:

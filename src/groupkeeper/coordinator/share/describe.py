@@ -26,10 +26,10 @@ def describe_share_groups(
 def _describe(state: StateView, settings: Settings, group_id: str) -> described.DescribedGroup:
     if not group_id:
         return share_describe_failure("", InvalidGroupId())
-    group = state.groups.get(group_id)
-    if not isinstance(group, ShareGroup):
-        trouble = "not found" if group is None else "is not a share group"
-        return share_describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."))
+    try:
+        group = state.require(group_id, ShareGroup)
+    except GroupIdNotFound as error:
+        return share_describe_failure(group_id, error)
     return described.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.soft import SoftChange
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.soft import GroupChange
 
 LEFT_EPOCH: Final = -1
 SHARE_PROTOCOL_TYPE: Final = "share"
@@ -95,9 +95,10 @@ class ShareSoft:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareChange(SoftChange):
+class ShareChange(GroupChange):
     """Replaces the soft part of a share group; applied by `Coordinator.apply` only."""
 
+    group_type: ClassVar = GroupType.SHARE
     group_id: str
     soft: ShareSoft
 
@@ -112,6 +113,7 @@ class ShareGroup:
         partitions: None before there were any, which the log says, too.
     """
 
+    group_type: ClassVar = GroupType.SHARE
     group_id: str
     group_epoch: int = 1
     metadata_hash: int = 0
@@ -122,6 +124,16 @@ class ShareGroup:
     subscriber_counts: dict[str, int] = field(default_factory=dict)
     partitions: SharePartitions | None = None
     soft: ShareSoft = ShareSoft()
+
+    @property
+    def protocol_type(self) -> str:
+        """As ListGroups tells it."""
+        return self.group_type.value
+
+    def with_soft(self, soft: ShareSoft) -> ShareGroup:
+        """The group with another soft part, which is the same object."""
+        self.soft = soft
+        return self
 
     @property
     def state(self) -> GroupState:

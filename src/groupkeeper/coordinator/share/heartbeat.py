@@ -44,8 +44,8 @@ def heartbeat(
 
 def session_expired(state: StateView, settings: Settings, timer: ShareSession, now_ms: int) -> Result:
     """A member was silent too long: it is removed."""
-    group = state.groups.get(timer.group_id)
-    if not isinstance(group, ShareGroup) or timer.member_id not in group.members:
+    group = state.find(timer.group_id, ShareGroup)
+    if group is None or timer.member_id not in group.members:
         return Result()
     step = ShareStep(group, settings, state.topics, now_ms)
     step.remove_member(timer.member_id)
@@ -60,16 +60,6 @@ def retry_timer(timer: ShareSession) -> Arm:
 def resume_group(group: ShareGroup, settings: Settings) -> Result:
     """After loading every member has its full time again."""
     return Result(timers=tuple(session_timer(group.group_id, member_id, settings) for member_id in group.members))
-
-
-def share_group(state: StateView, group_id: str) -> ShareGroup:
-    """The share group of that id. Raises `GroupIdNotFound` when there is none, or one of another type."""
-    group = state.groups.get(group_id)
-    if group is None:
-        raise GroupIdNotFound(f"Group {group_id} not found.")
-    if not isinstance(group, ShareGroup):
-        raise GroupIdNotFound(f"Group {group_id} is not a share group.")
-    return group
 
 
 # --- checks
@@ -89,7 +79,7 @@ def _check_request(request: ShareGroupHeartbeatRequest) -> None:
 def _open_group(state: StateView, request: ShareGroupHeartbeatRequest) -> ShareGroup:
     """The group, a new one for a first member."""
     if request.group_id in state.groups:
-        return share_group(state, request.group_id)
+        return state.require(request.group_id, ShareGroup)
     if request.member_epoch != 0:
         raise GroupIdNotFound(f"Share group {request.group_id} not found.")
     return ShareGroup(request.group_id)
@@ -174,7 +164,7 @@ def _assignment(member: ShareMember) -> response_message.Assignment:
 
 
 def _leave(state: StateView, settings: Settings, request: ShareGroupHeartbeatRequest, now_ms: int) -> Result:
-    group = share_group(state, request.group_id)
+    group = state.require(request.group_id, ShareGroup)
     if request.member_id not in group.members:
         raise _unknown_member(request)
     step = ShareStep(group, settings, state.topics, now_ms)

@@ -19,7 +19,6 @@ from groupkeeper.coordinator.share.group import (
     add_partitions,
     remove_partitions,
 )
-from groupkeeper.coordinator.share.heartbeat import share_group
 from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -106,7 +105,7 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
     if not group_id:
         raise InvalidGroupId
     is_new = is_created and group_id not in state.groups
-    group = ShareGroup(group_id) if is_new else share_group(state, group_id)
+    group = ShareGroup(group_id) if is_new else state.require(group_id, ShareGroup)
     if group.state is not GroupState.EMPTY:
         raise NonEmptyGroup
     return group
@@ -118,10 +117,10 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
     They stay noted as initializing, though: an earlier attempt may have been stored without a word of it, and what a
     group knows nothing of is left behind when the group is deleted.
     """
-    group = state.groups.get(work.group_id)
+    group = state.find(work.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
     soft: tuple[ShareChange, ...] = ()
-    if isinstance(group, ShareGroup) and group.partitions is not None:
+    if group is not None and group.partitions is not None:
         has = group.partitions
         asked = {topic_id: frozenset(offsets) for topic_id, offsets in work.start_offsets.items()}
         done = {
@@ -247,9 +246,9 @@ def offsets_deleted(
     """Share-partitions were forgotten; topics with an error stay to be deleted."""
     partitions = work.partitions[request.group_id]
     failed = {key.topic_id: error for key, error in errors.items()}
-    group = state.groups.get(request.group_id)
+    group = state.find(request.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
-    if isinstance(group, ShareGroup) and group.partitions is not None:
+    if group is not None and group.partitions is not None:
         done = partitions.keys() - failed.keys()
         has = group.partitions
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
@@ -277,8 +276,8 @@ def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -
     partitions: dict[str, Mapping[bytes, frozenset[int]]] = {}
     written: list[Record] = []
     for group_id in dict.fromkeys(request.groups_names):
-        group = state.groups.get(group_id)
-        if not isinstance(group, ShareGroup) or group.state is not GroupState.EMPTY or not group.has.topic_ids:
+        group = state.find(group_id, ShareGroup)
+        if group is None or group.state is not GroupState.EMPTY or not group.has.topic_ids:
             continue
         partitions[group_id] = _all_partitions(group.has, state.topics)
         deleting = {topic_id: _name(state.topics, topic_id) for topic_id in group.has.topic_ids}
@@ -304,9 +303,9 @@ def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, fr
     return partitions
 
 
-def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> tuple[Record, ...]:
+def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> list[Record]:
     """Topics were deleted: groups forget their share-partitions."""
-    return tuple(
+    return [
         records.partitions_record(
             group.group_id,
             SharePartitions(
@@ -315,9 +314,9 @@ def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> tuple[Recor
                 {topic_id: name for topic_id, name in group.has.deleting.items() if topic_id not in topic_ids},
             ),
         )
-        for group in state.groups.values()
-        if isinstance(group, ShareGroup) and not group.has.topic_ids.isdisjoint(topic_ids)
-    )
+        for group in state.of_kind(ShareGroup)
+        if not group.has.topic_ids.isdisjoint(topic_ids)
+    ]
 
 
 def _name(topics: TopicsImage, topic_id: bytes) -> str:

@@ -61,8 +61,8 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
     codes = {key.group_id: error.code for key, error in errors.items()}
     written: list[Record] = []
     for group_id in work.partitions:
-        group = state.groups.get(group_id)
-        if not isinstance(group, ShareGroup):
+        group = state.find(group_id, ShareGroup)
+        if group is None:
             continue
         left = share_group_offsets.without_forgotten(group.has, work, group_id, errors)
         if left != group.has:

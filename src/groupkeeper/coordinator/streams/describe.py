@@ -32,10 +32,10 @@ def streams_describe_failure(group_id: str, error: KafkaError) -> described.Desc
 def _describe(state: StateView, group_id: str) -> described.DescribedGroup:
     if not group_id:
         return streams_describe_failure("", InvalidGroupId())
-    group = state.groups.get(group_id)
-    if not isinstance(group, StreamsGroup):
-        trouble = "not found" if group is None else "is not a streams group"
-        return streams_describe_failure(group_id, GroupIdNotFound(f"Group {group_id} {trouble}."))
+    try:
+        group = state.require(group_id, StreamsGroup)
+    except GroupIdNotFound as error:
+        return streams_describe_failure(group_id, error)
     return described.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.soft import SoftChange
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+from groupkeeper.coordinator.kernel.soft import GroupChange
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 LEFT_EPOCH: Final = -1
 STREAMS_PROTOCOL_TYPE: Final = "streams"
-STREAMS_API_KEYS: Final = frozenset((88, 89))
 """StreamsGroupHeartbeat and StreamsGroupDescribe."""
 NOT_VALIDATED: Final = -1
 """The validated topology epoch of a group whose topics are not all there, or don't fit together."""
@@ -80,6 +80,11 @@ class StreamsMember:
     assigned: TaskEpochs = field(default_factory=dict)
     pending_revocation: TaskEpochs = field(default_factory=dict)
 
+    @property
+    def is_classic(self) -> bool:
+        """Whether it uses the classic protocol, which no member of a streams group does."""
+        return False
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Whether it has its target assignment of that epoch."""
         return self.state == STABLE and self.member_epoch == assignment_epoch
@@ -107,9 +112,10 @@ class StreamsSoft:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsChange(SoftChange):
+class StreamsChange(GroupChange):
     """Replaces the soft part of a streams group; applied by `Coordinator.apply` only."""
 
+    group_type: ClassVar = GroupType.STREAMS
     group_id: str
     soft: StreamsSoft
 
@@ -125,6 +131,7 @@ class StreamsGroup:
         targets: what each member shall have at `assignment_epoch`; a member without has nothing.
     """
 
+    group_type: ClassVar = GroupType.STREAMS
     group_id: str
     group_epoch: int = 1
     metadata_hash: int = 0
@@ -136,6 +143,16 @@ class StreamsGroup:
     members: dict[str, StreamsMember] = field(default_factory=dict)
     targets: dict[str, Tasks] = field(default_factory=dict)
     soft: StreamsSoft = StreamsSoft()
+
+    @property
+    def protocol_type(self) -> str:
+        """As ListGroups tells it."""
+        return self.group_type.value
+
+    def with_soft(self, soft: StreamsSoft) -> StreamsGroup:
+        """The group with another soft part, which is the same object."""
+        self.soft = soft
+        return self
 
     @property
     def state(self) -> GroupState:
@@ -154,8 +171,12 @@ class StreamsGroup:
         """Whether offsets of the topic are in use."""
         return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_by_source
 
-    def since(self, member: StreamsMember, topic: str, partition: int) -> int | None:
-        """The epoch in which a member got the task that reads a partition; None when it hasn't got it."""
+    def since(
+        self, member: StreamsMember, topics: TopicsImage, topic: str, topic_id: bytes, partition: int
+    ) -> int | None:
+        """The epoch in which a member got the task that reads a partition; None when it does not have it. Topics go by
+        name.
+        """
         if self.topology is None or topic not in self.topology.subtopology_by_source:
             return None
         task = Task(Role.ACTIVE, self.topology.subtopology_by_source[topic], partition)

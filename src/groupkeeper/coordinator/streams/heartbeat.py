@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from groupkeeper.coordinator.classic.group import ClassicGroup
 from groupkeeper.coordinator.classic.record import group_tombstone
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, StreamsDelay, StreamsRevocation, StreamsTimer
@@ -62,8 +61,8 @@ def heartbeat(
 
 def timer_expired(state: StateView, settings: Settings, timer: StreamsTimer, now_ms: int) -> Result:
     """A member was silent too long or kept tasks too long, and is removed; or the first assignment is due."""
-    group = state.groups.get(timer.group_id)
-    if not isinstance(group, StreamsGroup):
+    group = state.find(timer.group_id, StreamsGroup)
+    if group is None:
         return Result()
     step = StreamsStep(group, settings, state.topics, now_ms)
     if isinstance(timer, StreamsDelay):
@@ -102,16 +101,15 @@ def _open_group(
     """The group, a new one for a first member; an empty classic group makes room."""
     group_id = request.group_id
     group = state.groups.get(group_id)
-    if isinstance(group, StreamsGroup):
-        return StreamsStep(group, settings, state.topics, now_ms)
     is_joining = request.member_epoch == 0
     if group is None and not is_joining:
         raise GroupIdNotFound(f"Streams group {group_id} not found.")
+    makes_room = group is not None and group.group_type is GroupType.CLASSIC and group.state is GroupState.EMPTY
+    if group is not None and not (makes_room and is_joining):
+        return StreamsStep(state.require(group_id, StreamsGroup), settings, state.topics, now_ms)
     step = StreamsStep(StreamsGroup(group_id), settings, state.topics, now_ms)
     if group is None:
         return step
-    if not is_joining or not isinstance(group, ClassicGroup) or group.state is not GroupState.EMPTY:
-        raise GroupIdNotFound(f"Group {group_id} is not a streams group.")
     step.start_with(group_tombstone(group_id))
     return step
 
@@ -269,10 +267,7 @@ def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> 
 
 
 def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int) -> Result:
-    group = state.groups.get(request.group_id)
-    if not isinstance(group, StreamsGroup):
-        trouble = "not found" if group is None else "is not a streams group"
-        raise GroupIdNotFound(f"Group {request.group_id} {trouble}.")
+    group = state.require(request.group_id, StreamsGroup)
     if request.member_id not in group.members:
         raise _unknown_member(request)
     step = StreamsStep(group, settings, state.topics, now_ms)

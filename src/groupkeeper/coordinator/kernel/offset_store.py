@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -29,6 +29,15 @@ class CommittedOffset(NamedTuple):
     expire_timestamp_ms: int | None = None
     topic_id: bytes = ZERO_UUID
     log_offset: int = -1
+
+
+BaseTime: TypeAlias = Callable[[CommittedOffset], int]
+"""From when on the age of an offset counts."""
+
+
+def commit_time(offset: CommittedOffset) -> int:
+    """A `BaseTime`: the age of an offset counts from its commit."""
+    return offset.commit_timestamp_ms
 
 
 OffsetsByTopic: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]

@@ -1,0 +1,70 @@
+"""Who may commit, fetch and delete offsets of a classic group (`groupkeeper.coordinator.rows.OffsetRules`)."""
+
+from __future__ import annotations
+
+from groupkeeper.coordinator.classic.checks import check_generation, check_member
+from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.kernel.offset_store import BaseTime, commit_time
+from groupkeeper.coordinator.kernel.result import Call
+from groupkeeper.coordinator.kernel.timers import Arm, MemberSession
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+
+
+def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
+    """Raises what refuses the whole commit; returns the renewal of the member's session."""
+    generation = request.generation_id_or_member_epoch
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ()
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        raise UnknownMemberId
+    roster = group.roster
+    check_member(roster, request.member_id, request.group_instance_id)
+    check_generation(roster, generation)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise RebalanceInProgress
+    timeout_ms = roster.members[request.member_id].session_timeout_ms
+    return (Arm(MemberSession(request.group_id, request.member_id), timeout_ms),)
+
+
+def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
+    """Unlike a plain commit, one without generation, member and instance is accepted in every state, a rebalance is no
+    obstacle, and no session is renewed.
+    """
+    has_no_member = not request.member_id and request.group_instance_id is None
+    if request.generation_id < 0 and (has_no_member or group.state is GroupState.EMPTY):
+        return
+    check_member(group.roster, request.member_id, request.group_instance_id)
+    check_generation(group.roster, request.generation_id)
+
+
+def check_fetch(group: ClassicGroup, request: OffsetFetchRequestGroup) -> None:
+    """Nothing refuses a fetch."""
+
+
+def is_subscribed_to(group: ClassicGroup, topic: str) -> bool:
+    """Whether offsets of the topic are in use. Without the consumer protocol this is unknown, and nothing is."""
+    return group.is_subscribed_to(topic)
+
+
+def check_delete(group: ClassicGroup) -> None:
+    """Without the consumer protocol it is unknown which topics the members read."""
+    if group.state is not GroupState.EMPTY and not group.roster.uses_consumer_protocol():
+        raise NonEmptyGroup
+
+
+def base_time(group: ClassicGroup) -> BaseTime | None:
+    """The time that the age of a commit counts from; None when the group's offsets don't expire now."""
+    roster = group.roster
+    if roster.protocol_type is None:
+        return commit_time
+    if group.state is GroupState.EMPTY:
+        empty_since_ms = roster.state_since_ms
+        return commit_time if empty_since_ms is None else lambda _: empty_since_ms
+    if group.state is GroupState.STABLE and roster.uses_consumer_protocol() and roster.subscribed_topics is not None:
+        return commit_time
+    return None

@@ -1,0 +1,168 @@
+"""One row for each type of group: what the coordinator asks of all of them. A room is loaded with its first group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, Generic, Protocol
+
+from groupkeeper.coordinator.kernel.group import AnyGroup
+from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.kernel.offset_store import BaseTime
+from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.errors import InconsistentGroupProtocol, KafkaError
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from groupkeeper.protocol.primitives import Message
+
+ClassicRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+"""What a member of the classic protocol asks."""
+
+TYPE_BY_API_KEY: Mapping[int, GroupType] = {
+    **dict.fromkeys((68, 69), GroupType.CONSUMER),
+    **dict.fromkeys((76, 77, 91, 92), GroupType.SHARE),
+    **dict.fromkeys((88, 89), GroupType.STREAMS),
+}
+"""APIs that concern one type of group only."""
+
+_LOADED: dict[GroupType, Row[Any]] = {}
+_BY_KEY: dict[type, Row[Any]] = {}
+_OWN_RECORDS = {"Consumer": GroupType.CONSUMER, "Share": GroupType.SHARE, "Streams": GroupType.STREAMS}
+"""How Kafka's names of records begin; classic groups have one, GroupMetadata."""
+
+
+class OffsetRules(Protocol):
+    """Who may commit, fetch and delete offsets of a group, and when they expire. The first three raise `KafkaError`, or
+    return it, to refuse the whole request.
+    """
+
+    def check_commit(
+        self, group: Any, topics: TopicsImage, call: Call, request: OffsetCommitRequest
+    ) -> tuple[Arm, ...]:
+        """Returns the renewal of the member's session, if commits renew it."""
+
+    def check_transaction(self, group: Any, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None: ...
+
+    def check_fetch(self, group: Any, request: OffsetFetchRequestGroup) -> KafkaError | None: ...
+
+    def check_delete(self, group: Any) -> None: ...
+
+    def is_subscribed_to(self, group: Any, topic: str) -> bool:
+        """Whether offsets of the topic are in use: they are not deleted, nor do they expire."""
+
+    def base_time(self, group: Any) -> BaseTime | None:
+        """The time that the age of a commit counts from; None when the group's offsets don't expire now."""
+
+
+class Row(Generic[AnyGroup]):
+    """What a room offers to the coordinator; `ROW` in its module `row` is the only instance.
+
+    Attributes:
+        group_type: of the groups that its functions are given.
+        head: class of the key of the record whose tombstone removes a group.
+        offsets: the rules for committed offsets; None where groups have none, nor expire.
+    """
+
+    group_type: ClassVar[GroupType]
+    head: ClassVar[type]
+    offsets: ClassVar[OffsetRules | None] = None
+
+    def new(self, group_id: str) -> AnyGroup:
+        """A group of which no record was read."""
+        raise NotImplementedError
+
+    def replay(self, group: AnyGroup, record: Record) -> AnyGroup:
+        """The group as it is with a record of its type, often the same object. Raises `MalformedMessage` for one out of
+        order.
+        """
+        raise NotImplementedError
+
+    def handle(self, state: Any, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
+        """Answers a request of an API of this type. Raises `KafkaError` to refuse it."""
+        raise NotImplementedError
+
+    def refuse(self, request: Message, error: KafkaError) -> Message:
+        """The answer to such a request that failed as a whole."""
+        raise NotImplementedError
+
+    def handle_classic(
+        self, group: AnyGroup | None, state: Any, settings: Settings, call: Call, request: ClassicRequest, now_ms: int
+    ) -> Result:
+        """Answers a request of the classic protocol to a group of this type. An empty one makes room for a classic one;
+        of any other the sender is no member.
+        """
+        classic = row_of(GroupType.CLASSIC)
+        if not isinstance(request, JoinGroupRequest):
+            return classic.handle_classic(None, state, settings, call, request, now_ms)
+        if group is None or not self.makes_room(group):
+            return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
+        result = classic.handle_classic(None, state, settings, call, request, now_ms)
+        return result._replace(records=(*self.removal(group), *result.records))
+
+    def makes_room(self, group: AnyGroup) -> bool:
+        """Whether a group of another type may take its place."""
+        return not self.members(group)
+
+    def members(self, group: AnyGroup) -> dict[str, tuple[str | None, str]]:
+        """Instance and client id by member id."""
+        raise NotImplementedError
+
+    def resume(self, group: AnyGroup, settings: Settings, now_ms: int) -> Iterable[Result]:
+        """What to do with a group once its log is replayed: its members have their full time again."""
+        raise NotImplementedError
+
+    def expire(self, state: Any, settings: Settings, timer: Any, now_ms: int) -> Result:
+        """A timer of this type ran out; the group may be of another type by now, or gone."""
+        raise NotImplementedError
+
+    def retry(self, timer: Any) -> Arm:
+        """What an expired timer decided could not be stored: it runs out again soon."""
+        raise NotImplementedError
+
+    def removal(self, group: AnyGroup) -> list[Record]:
+        """The records that remove the group itself; its offsets have their own."""
+        raise NotImplementedError
+
+    def before_removal(self, state: Any, call: Call, request: DeleteGroupsRequest) -> Result | None:
+        """What must be done elsewhere before groups of this type among those of the request go; None: nothing."""
+        return None
+
+    def remove_topics(self, state: Any, topic_ids: frozenset[bytes]) -> list[Record]:
+        """The records by which groups of this type forget deleted topics; committed offsets have their own."""
+        return []
+
+    def timers(self, group: AnyGroup) -> list[TimerKey]:
+        """Those that may be armed for a group without members."""
+        return []
+
+    def unload(self, group: AnyGroup) -> Iterable[Released]:
+        """The replies to calls that wait, as the partition moves away."""
+        return ()
+
+
+def row_of(group_type: GroupType) -> Row[Any]:
+    """The row of a type; its room is loaded with the first call."""
+    row = _LOADED.get(group_type)
+    if row is None:
+        row = _LOADED[group_type] = import_module(f"groupkeeper.coordinator.{group_type.value}.row").ROW
+    return row
+
+
+def row_of_key(key: object) -> Row[Any]:
+    """The row of the type of group to which the record with that key belongs."""
+    row = _BY_KEY.get(type(key))
+    if row is None:
+        name = type(key).__name__
+        own = (group_type for start, group_type in _OWN_RECORDS.items() if name.startswith(f"{start}Group"))
+        row = _BY_KEY[type(key)] = row_of(next(own, GroupType.CLASSIC))
+    return row
