@@ -86,7 +86,10 @@ class TestRefusals:
         [
             ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
             ("num.partitions", "--property num.partitions: expected NAME=VALUE"),
-            ("listeners=SSL://h:1", "listener SSL: security protocol SSL is not supported yet, only PLAINTEXT"),
+            (
+                "listeners=SSL://h:1",
+                "listener SSL: security protocol SSL is not supported yet, only PLAINTEXT, SASL_PLAINTEXT",
+            ),
         ],
     )
     def test_a_bad_setting(self, begin: Begin, given: str, message: str) -> None:

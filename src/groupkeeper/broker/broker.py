@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.connection import Connection
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
+    from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.shares.sessions import ShareSessions
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -93,13 +94,16 @@ class Broker(Node):
         directory: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str | int | float | bool] | None = None,
         authorizer: Authorizer | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """`port` is that of the first listener, 0 a free one; the others are not opened then. Without `listeners` it is
-        on 127.0.0.1, and free unless given. Without an authorizer everybody may do everything. Raises `InvalidSetting`.
+        on 127.0.0.1, and free unless given. Without an authorizer everybody may do everything. `users` are passwords by
+        name: they log in by PLAIN and SCRAM, and without `listeners` they must. Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if port is not None or "listeners" not in given:
-            given = given_port(given, port or 0)
+            given = given_port(given, port or 0, "SASL_PLAINTEXT" if users else "PLAINTEXT")
+        self._users = users or {}
         self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
@@ -114,6 +118,7 @@ class Broker(Node):
         self._faults: Faults | None = None
         self._fetch_sessions: FetchSessions | None = None
         self._share_sessions: ShareSessions | None = None
+        self._security: Security | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -145,6 +150,8 @@ class Broker(Node):
             self.dynamic_config = DynamicConfig(self._directory, self.config)
             opened.callback(self.dynamic_config.close)
             self.dynamic_config.load()
+            opened.callback(self._close_security)
+            self._open_security()
             self.topics = Topics(self._directory, self.config, self._files)
             opened.callback(self.topics.close)
             self.topics.load()
@@ -193,6 +200,16 @@ class Broker(Node):
     def take_faults(self, faults: Faults | None) -> None:
         """Let them answer; None: there are none any more."""
         self.active_faults = faults
+
+    def _open_security(self) -> None:
+        protocols = {listener.name: listener.protocol for listener in self._listeners}
+        if self._users or any(protocol != "PLAINTEXT" for protocol in protocols.values()):
+            self.security.open(protocols)
+
+    def _close_security(self) -> None:
+        security, self._security = self._security, None
+        if security is not None:
+            security.close()
 
     def _take_features(self) -> None:
         self.dynamic_config.take_features()
@@ -251,6 +268,15 @@ class Broker(Node):
 
             self._fetch_sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots)
         return self._fetch_sessions
+
+    @property
+    def security(self) -> Security:
+        """What listeners ask of clients, and the credentials; made on first use."""
+        if self._security is None:
+            from groupkeeper.broker.security.security import Security
+
+            self._security = Security(self.config, self._directory, self._users, self.now_ms)
+        return self._security
 
     @property
     def faults(self) -> Faults:

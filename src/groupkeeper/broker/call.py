@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.security.identity import ANONYMOUS, Identity
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
-
-ANONYMOUS = "User:ANONYMOUS"
 
 
 class Call:
@@ -17,6 +17,8 @@ class Call:
         client_host: "/" and the peer's address, Kafka's form.
         listener: name of the listener the connection came in by.
         principal: who asks, `Type:name`.
+        identity: the same with how it was proved.
+        security_protocol: of the listener, as Kafka calls it.
         received_ms: when the request was taken up, milliseconds since the epoch.
     """
 
@@ -26,10 +28,12 @@ class Call:
         "client_host",
         "client_id",
         "correlation_id",
+        "identity",
         "listener",
         "message",
         "principal",
         "received_ms",
+        "security_protocol",
     )
 
     def __init__(
@@ -43,6 +47,8 @@ class Call:
         client_host: str = "/127.0.0.1",
         listener: str = "PLAINTEXT",
         principal: str = ANONYMOUS,
+        identity: Identity | None = None,
+        security_protocol: str = "PLAINTEXT",
         received_ms: int = 0,
     ) -> None:
         self.api_key = api_key
@@ -52,5 +58,7 @@ class Call:
         self.message = message
         self.client_host = client_host
         self.listener = listener
-        self.principal = principal
+        self.identity = identity or Identity(principal)
+        self.principal = self.identity.principal
+        self.security_protocol = security_protocol
         self.received_ms = received_ms

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.authorizer import Authorizer
     from groupkeeper.broker.log.topics import Topics
+    from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.settings.group_overrides import GroupConfigs
 
@@ -24,6 +25,11 @@ class Node:
     authorizer: Authorizer
     topics: Topics
     group_configs: GroupConfigs
+
+    @property
+    def security(self) -> Security:
+        """What listeners ask of clients, and the credentials; made on first use."""
+        raise NotImplementedError
 
     @property
     def storage_path(self) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.cli.framework.commands import ArgumentParser
 
+_DEFAULT_PORT = 9092
 _EXIT_BAD_START = 1
 _EXIT_FORCED = 130
 
@@ -33,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
         properties = _properties(arguments)
-        broker = Broker(port=arguments.port, directory=arguments.data, properties=properties)
+        users = _users(arguments.add_user)
+        broker = Broker(port=arguments.port, directory=arguments.data, properties=properties, users=users)
     except InvalidSetting as error:
         arguments.refuse(str(error))
     except OSError as error:
@@ -74,6 +76,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="one setting, after the file; may be repeated",
     )
     parser.add_argument(
+        "--add-user",
+        action="append",
+        default=[],
+        metavar="NAME=PASSWORD",
+        help="a user that logs in by SASL (PLAIN, SCRAM); without listeners in the file clients must log in then; "
+        "may be repeated",
+    )
+    parser.add_argument(
         "--lenient-replication",
         action="store_true",
         help="make topics with one replica when clients ask for more, instead of refusing",
@@ -104,10 +114,20 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.lenient_replication:
         properties["groupkeeper.lenient.replication"] = "true"
     if "listeners" not in properties and arguments.port is None:
-        properties["listeners"] = "PLAINTEXT://127.0.0.1:9092"
+        arguments.port = _DEFAULT_PORT
     if arguments.data is None and "log.dirs" not in properties:
         properties["log.dirs"] = properties.get("log.dir", "kafka-logs")
     return properties
+
+
+def _users(given: list[str]) -> dict[str, str]:
+    users = {}
+    for one in given:
+        name, _, password = one.partition("=")
+        if not name or not password:
+            raise InvalidSetting(f"--add-user {name or '…'}: expected NAME=PASSWORD")
+        users[name] = password
+    return users
 
 
 def _run_loop(main: Coroutine[Any, Any, int]) -> int:

@@ -61,6 +61,29 @@ def parse_jaas(text: str) -> LoginModule:
     return modules[0]
 
 
+def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
+    """The login modules of a JAAS file by section, `KafkaServer { … };`. Raises BadCredentials."""
+    tokens = list(_tokens(text))
+    sections: dict[str, list[LoginModule]] = {}
+    position = 0
+    while position < len(tokens):
+        name = tokens[position]
+        if name.kind not in ("word", "text") or tokens[position + 1 : position + 2] != [_Token("sign", "{")]:
+            raise BadCredentials("a section must begin with its name and '{', as in: KafkaServer { … };")
+        position += 2
+        modules = []
+        while tokens[position : position + 1] != [_Token("sign", "}")]:
+            if position >= len(tokens):
+                raise BadCredentials(f"section {name.text} does not end with '}};'")
+            module, position = _module(tokens, position)
+            modules.append(module)
+        if tokens[position + 1 : position + 2] != [_Token("sign", ";")]:
+            raise BadCredentials(f"section {name.text} does not end with '}};'")
+        sections[name.text] = modules
+        position += 2
+    return sections
+
+
 def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
     name = tokens[position]
     if name.kind not in ("word", "text"):

@@ -39,9 +39,10 @@ class BackgroundBroker:
         directory: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
         authorizer: Authorizer | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
-        """As `Broker`: by default any free port of 127.0.0.1. Raises `InvalidSetting`."""
-        self._broker = Broker(port=port, directory=directory, properties=properties, authorizer=authorizer)
+        """As `Broker`: by default any free port of 127.0.0.1, and no users. Raises `InvalidSetting`."""
+        self._broker = Broker(port=port, directory=directory, properties=properties, authorizer=authorizer, users=users)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groupkeeper-broker")
         self._ready = Event()
         self._running: Future[None] | None = None

@@ -8,6 +8,7 @@ from typing import TypeVar
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
@@ -37,6 +38,9 @@ class Peer:
 
     listener = "PLAINTEXT"
     client_host = "/127.0.0.1"
+    security_protocol = "PLAINTEXT"
+    identity = Identity()
+    admission = None
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker

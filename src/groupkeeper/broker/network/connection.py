@@ -8,6 +8,12 @@ from collections import deque
 from logging import getLogger
 from typing import Protocol, cast
 
+from groupkeeper.broker.security.identity import Identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.network.listeners import Listener
+
 _log = getLogger("groupkeeper.broker")
 
 _QUEUED_BYTES_LIMIT = 1 << 20
@@ -20,7 +26,26 @@ _END_GRACE_S = 1.0
 
 
 class CloseConnection(Exception):
-    """The peer sent what cannot be answered; the text is the log line."""
+    """The connection must be closed; the text is the log line.
+
+    Attributes:
+        answer: what the peer gets before; None for nothing.
+    """
+
+    answer: bytes | None = None
+
+
+class Admission(Protocol):
+    """What a connection must pass before its requests are served."""
+
+    def wants(self, frame: bytes) -> bool:
+        """Whether a request belongs to the admission. Raises `CloseConnection`."""
+
+    async def answer(self, frame: bytes) -> bytes | None:
+        """The answer to such a request. Raises `CloseConnection`."""
+
+    def end(self) -> None:
+        """The connection is gone."""
 
 
 class Serving(Protocol):
@@ -41,6 +66,9 @@ class Serving(Protocol):
     async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
 
+    def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
+        """Sets who the peer of a listener with security is, or what it must pass."""
+
 
 class Connection(asyncio.BufferedProtocol):
     """Cuts the stream into frames and serves them one by one.
@@ -49,9 +77,13 @@ class Connection(asyncio.BufferedProtocol):
     they are many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
     """
 
-    def __init__(self, server: Serving, listener: str) -> None:
-        self.listener = listener
+    def __init__(self, server: Serving, listener: Listener) -> None:
+        self.listener = listener.name
+        self.security_protocol = listener.protocol
         self.client_host = "/"
+        self.identity = Identity()
+        self.admission: Admission | None = None
+        self.max_request_bytes = server.max_request_bytes
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -86,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.security_protocol != "PLAINTEXT":
+            self._server.admit(self, transport)
         self._task = self._loop.create_task(self._serve())
         self._server.connections.add(self)
 
@@ -121,6 +155,8 @@ class Connection(asyncio.BufferedProtocol):
         self._server.connections.discard(self)
         if self._end_timer is not None:
             self._end_timer.cancel()
+        if self.admission is not None:
+            self.admission.end()
         if self._task is not None:
             self._task.cancel()
 
@@ -152,10 +188,10 @@ class Connection(asyncio.BufferedProtocol):
         while len(chunk) - position >= _SIZE_LENGTH:
             start = position + _SIZE_LENGTH
             size = int.from_bytes(chunk[position:start], "big", signed=True)
-            if not 0 <= size <= self._server.max_request_bytes:
-                raise CloseConnection(
-                    f"a request of {size} bytes (socket.request.max.bytes is {self._server.max_request_bytes})"
-                )
+            if not 0 <= size <= self.max_request_bytes:
+                is_early = self.max_request_bytes < self._server.max_request_bytes
+                name = "sasl.server.max.receive.size" if is_early else "socket.request.max.bytes"
+                raise CloseConnection(f"a request of {size} bytes ({name} is {self.max_request_bytes})")
             if len(chunk) - start < size:
                 self._parts = [chunk[start:]]
                 self._missing = size - (len(chunk) - start)
@@ -242,9 +278,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _close_because(self, reason: CloseConnection) -> None:
         _log.warning("closing the connection from %s: %s", self.client_host, reason)
+        if reason.answer is not None:
+            self._out.append(reason.answer)
         self._flush()
         if self._transport is not None:
             self._transport.close()  # once what was already answered has been written
+
+    def close(self, reason: str) -> None:
+        """Closes the connection once what was answered has been written."""
+        self._close_because(CloseConnection(reason))
 
     def close_if_idle(self, since: float) -> None:
         """Closes the connection if nothing came or went since that time of the loop, and nobody waits for an answer."""

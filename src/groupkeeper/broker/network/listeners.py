@@ -16,6 +16,7 @@ _log = getLogger("groupkeeper.broker")
 
 _NAMING = ("listeners", "advertised.listeners", "controller.listener.names")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class Listener(NamedTuple):
@@ -24,6 +25,7 @@ class Listener(NamedTuple):
     name: str
     host: str
     port: int
+    protocol: str = "PLAINTEXT"
 
 
 class Endpoint(NamedTuple):
@@ -55,26 +57,28 @@ def listeners_of(config: Config) -> list[Listener]:
         protocol = protocols.get(listener.name, listener.name)
         if protocol not in _PROTOCOLS:
             raise InvalidSetting(f"No security protocol defined for listener {listener.name}")
-        if protocol != "PLAINTEXT":
+        if protocol not in _SERVED:
+            served = ", ".join(_SERVED)
             raise InvalidSetting(
-                f"listener {listener.name}: security protocol {protocol} is not supported yet, only PLAINTEXT"
+                f"listener {listener.name}: security protocol {protocol} is not supported yet, only {served}"
             )
         if any(other.name == listener.name and other.host == listener.host for other in opened):
             raise InvalidSetting(f"listeners: each listener must have a different name, {listener.name} is there twice")
-        opened.append(listener)
+        opened.append(listener._replace(protocol=protocol))
     if not opened:
         raise InvalidSetting("listeners names no listener to open")
     return opened
 
 
-def given_port(given: Mapping[str, str], port: int) -> dict[str, str]:
+def given_port(given: Mapping[str, str], port: int, protocol: str = "PLAINTEXT") -> dict[str, str]:
     """The settings with only the first listener that clients use, on this port. Its name and hosts stay those that are
-    given, so that clients are told the same name; without any it is PLAINTEXT on 127.0.0.1. Raises `InvalidSetting`.
+    given, so that clients are told the same name; without any it is named after the protocol, on 127.0.0.1. Raises
+    `InvalidSetting`.
     """
     config = Config.from_texts({name: text for name, text in given.items() if name in _NAMING})
     controllers = {name.upper() for name in config.controller_listener_names}
     listeners = [parse_listener(text, "listeners") for text in config.listeners] if "listeners" in given else []
-    first = next((one for one in listeners if one.name not in controllers), Listener("PLAINTEXT", "127.0.0.1", 0))
+    first = next((one for one in listeners if one.name not in controllers), Listener(protocol, "127.0.0.1", 0))
     changed = {**given, "listeners": _text(first._replace(port=port))}
     told = [parse_listener(text, "advertised.listeners") for text in config.advertised_listeners]
     same = [_text(one._replace(port=port)) for one in told if one.name == first.name]

@@ -42,7 +42,7 @@ class Server:
         self._broker = broker
         self._carry_out = respond
         self._servers: list[asyncio.Server] = []
-        self._bound: list[tuple[str, socket.socket]] = []
+        self._bound: list[tuple[Listener, socket.socket]] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> int:
@@ -51,7 +51,7 @@ class Server:
         Nobody can connect before `listen`. Raises OSError.
         """
         sockets = _bind(listener.host, listener.port)
-        self._bound += [(listener.name, one) for one in sockets]
+        self._bound += [(listener, one) for one in sockets]
         port: int = sockets[0].getsockname()[1]
         return port
 
@@ -59,8 +59,8 @@ class Server:
         """Accepts connections on all that is bound. Raises OSError."""
         loop = asyncio.get_running_loop()
         config = self._broker.config
-        for name, one in self._bound:
-            accept = partial(Connection, self, name)
+        for listener, one in self._bound:
+            accept = partial(Connection, self, listener)
             self._servers.append(await loop.create_server(accept, sock=one, backlog=config.socket_listen_backlog_size))
         if config.connections_max_idle_ms >= 0:
             self._sweep_idle(config.connections_max_idle_ms / 1000)
@@ -88,8 +88,32 @@ class Server:
             connection.close_if_idle(since)
         self._idle_sweep = loop.call_later(max(max_idle_s / 10, 0.01), self._sweep_idle, max_idle_s)
 
+    def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
+        """Sets who the peer of a listener with security is, or what it must pass."""
+        if connection.security_protocol.startswith("SASL_"):
+            from groupkeeper.broker.network.authentication import Authentication
+
+            connection.admission = Authentication(connection, self._broker, self.serve, self.refuse)
+
     async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
+        admission = connection.admission
+        if admission is not None and admission.wants(frame):
+            return await admission.answer(frame)
+        return await self.serve(connection, frame)
+
+    def refuse(self, connection: Connection, frame: bytes, error: KafkaError) -> bytes | None:
+        """The answer with an error to a request; None to one that can't be answered."""
+        header, position = decode_request_header(frame)
+        api = TABLE.get(header.request_api_key)
+        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
+            return None
+        message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
+        refusal = _refusal(api, self._call(connection, header, message), error)
+        return encode_response(header.correlation_id, refusal, header.request_api_version)
+
+    async def serve(self, connection: Connection, frame: bytes) -> bytes | None:
+        """`answer` of a client that may ask."""
         try:
             header, position = decode_request_header(frame)
         except (MalformedMessage, UnsupportedMessageVersion) as error:
@@ -102,17 +126,21 @@ class Server:
             message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
-        call = Call(
-            api.key,
+        return await self._respond(api, self._call(connection, header, message), connection)
+
+    def _call(self, connection: Connection, header: RequestHeader, message: RootMessage) -> Call:
+        return Call(
+            header.request_api_key,
             header.request_api_version,
             header.correlation_id,
             header.client_id,
             message,
             client_host=connection.client_host,
             listener=connection.listener,
+            identity=connection.identity,
+            security_protocol=connection.security_protocol,
             received_ms=self._broker.now_ms(),
         )
-        return await self._respond(api, call, connection)
 
     async def _respond(self, api: Api, call: Call, connection: Connection) -> bytes | None:
         try:

@@ -52,7 +52,7 @@ class Config(GroupSettings):
     advertised_listeners = names((), doc="Addresses told to clients, by listener name; default: those of `listeners`.")
     listener_security_protocol_map = names(
         ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
-        doc="Security protocol of each listener name; only PLAINTEXT is served.",
+        doc="Security protocol of each listener name.",
     )
     inter_broker_listener_name = maybe_text(doc=_ONE_NODE)
     controller_listener_names = names(
@@ -98,6 +98,21 @@ class Config(GroupSettings):
         86400000, low=1, doc="How long an idle producer's sequence numbers are remembered."
     )
     producer_id_expiration_check_interval_ms = whole(600000, low=1, doc="How often idle producers are looked for.")
+
+    # --- security (docs/security.md)
+    sasl_enabled_mechanisms = names(
+        ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
+    )
+    sasl_server_max_receive_size = whole(524288, doc="Largest request before a client is authenticated.")
+    connections_max_reauth_ms = long(
+        0, doc="After what time clients must authenticate again, or are disconnected at their next request; 0: never."
+    )
+    connection_failed_authentication_delay_ms = whole(
+        100, low=0, doc="How long the answer to a failed authentication waits."
+    )
+    groupkeeper_authentication_timeout_ms = long(
+        30000, low=1, doc="How long a client may take to authenticate before it is disconnected."
+    )
 
     # --- defaults of the topic settings
     compression_type = text(

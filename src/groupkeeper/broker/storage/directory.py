@@ -31,13 +31,15 @@ def random_uuid() -> bytes:
             return bytes(drawn)
 
 
-def replace_file(path: str, text: str, *, survives_power_failure: bool = True) -> None:
+def replace_file(path: str, text: str, *, survives_power_failure: bool = True, mode: int = 0o666) -> None:
     """Writes a file so that it has either its old or its new content, whenever this program, or the machine, ends.
 
-    Without `survives_power_failure` the machine may lose both: for what the next start can do without. Raises OSError.
+    Without `survives_power_failure` the machine may lose both: for what the next start can do without. `mode` is cut by
+    the umask, as always. Raises OSError.
     """
     temporary = path + ".tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    with open(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         if survives_power_failure:
             file.flush()

@@ -26,8 +26,10 @@ class Journal:
         subject: what it is, for people: `topic registry`.
     """
 
-    def __init__(self, path: str, subject: str) -> None:
+    def __init__(self, path: str, subject: str, *, is_private: bool = False) -> None:
+        """A private one is readable for the broker's own user only."""
         self.path = path
+        self._is_private = is_private
         self.subject = subject
         self._file = -1
 
@@ -52,7 +54,9 @@ class Journal:
 
     def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Replaces the whole file by these entries, and opens it for more."""
-        replace_file(self.path, "".join(json.dumps(entry) + "\n" for entry in entries))
+        replace_file(
+            self.path, "".join(json.dumps(entry) + "\n" for entry in entries), mode=0o600 if self._is_private else 0o666
+        )
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def write(self, entry: Mapping[str, Any]) -> None:

@@ -1,0 +1,229 @@
+"""A connection's way from unknown to authenticated (KIP-43, KIP-152), and again in time (KIP-368).
+
+Before it is through, a client may ask for ApiVersions once and then for a mechanism; what it sends next belongs to the
+mechanism: SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.3.1's
+SaslServerAuthenticator.
+"""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop, sleep
+from enum import Enum, auto
+
+from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
+from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
+from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from groupkeeper.protocol.framing import API_VERSIONS, api_name, decode_request_header, encode_response
+from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from groupkeeper.broker.network.connection import Connection
+    from groupkeeper.broker.node import Node
+    from groupkeeper.broker.security.conversation import Conversation
+    from groupkeeper.broker.security.identity import Identity
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.messages.request_header import RequestHeader
+
+    Serve = Callable[[Connection, bytes], Awaitable[bytes | None]]
+    Refuse = Callable[[Connection, bytes, KafkaError], bytes | None]
+
+SASL_HANDSHAKE = 17
+SASL_AUTHENTICATE = 36
+_HANDSHAKE_VERSIONS = range(2)
+_AUTHENTICATE_VERSIONS = range(3)
+_FRAMED_SINCE = 1
+_MIN_REAUTH_INTERVAL_MS = 1000
+
+
+class AuthenticationFailed(CloseConnection):
+    """Who the client is isn't known."""
+
+    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
+
+
+class _State(Enum):
+    BEGINNING = auto()
+    """ApiVersions or SaslHandshake may come."""
+    VERSIONS_TOLD = auto()
+    """SaslHandshake must come."""
+    AGAIN = auto()
+    """An authenticated client began once more."""
+    OTHER_MECHANISM = auto()
+    """It did so by another mechanism."""
+    FRAMED_TOKENS = auto()
+    BARE_TOKENS = auto()
+    DONE = auto()
+
+
+class Authentication:
+    """Of one connection.
+
+    Attributes:
+        identity: who the client is; None until it has proved it.
+    """
+
+    def __init__(self, connection: Connection, broker: Node, serve: Serve, refuse: Refuse) -> None:
+        """`serve` answers ApiVersions; `refuse` gives the answer with an error to any request."""
+        self.identity: Identity | None = None
+        self._connection = connection
+        self._sasl = broker.security.sasl(connection.listener)
+        self._serve = serve
+        self._refuse = refuse
+        self._now_ms = broker.now_ms
+        self._state = _State.BEGINNING
+        self._mechanism = ""
+        self._conversation: Conversation | None = None
+        self._session_ends_ms: int | None = None
+        self._began_again_ms: int | None = None
+        self._usual_max_bytes = connection.max_request_bytes
+        connection.max_request_bytes = min(self._sasl.max_receive_bytes, self._usual_max_bytes)
+        reason = f"it is not authenticated after {self._sasl.timeout_s:g} s (groupkeeper.authentication.timeout.ms)"
+        self._timer = get_running_loop().call_later(self._sasl.timeout_s, connection.close, reason)
+
+    def end(self) -> None:
+        """The connection is gone."""
+        self._timer.cancel()
+
+    def wants(self, frame: bytes) -> bool:
+        """Whether a request belongs to the authentication. Raises `CloseConnection` when the session has expired."""
+        if self._state is not _State.DONE:
+            return True
+        if self._session_ends_ms is None:
+            return False
+        now_ms = self._now_ms()
+        if int.from_bytes(frame[:2]) == SASL_HANDSHAKE and self._may_begin_again(now_ms):
+            self._began_again_ms = now_ms
+            self._state = _State.AGAIN
+            return True
+        if now_ms > self._session_ends_ms:
+            raise CloseConnection("the session has expired, and the client has not authenticated again")
+        return False
+
+    def _may_begin_again(self, now_ms: int) -> bool:
+        return self._began_again_ms is None or now_ms - self._began_again_ms >= _MIN_REAUTH_INTERVAL_MS
+
+    async def answer(self, frame: bytes) -> bytes | None:
+        """The answer to what the client sent. Raises `AuthenticationFailed`, after a while: guessing takes its time."""
+        try:
+            return await self._answer(frame)
+        except AuthenticationFailed:
+            self._timer.cancel()
+            await sleep(self._sasl.failure_delay_s)
+            raise
+
+    async def _answer(self, frame: bytes) -> bytes | None:
+        if self._state is _State.BARE_TOKENS:
+            return await self._bare_token(frame)
+        if self._state is _State.OTHER_MECHANISM:
+            raise AuthenticationFailed("authentication again by another mechanism")
+        try:
+            header, position = decode_request_header(frame)
+            if self._state is _State.FRAMED_TOKENS:
+                return await self._framed_token(frame, header, position)
+            if header.request_api_key == API_VERSIONS:
+                return await self._versions(frame)
+            if header.request_api_key == SASL_HANDSHAKE:
+                return self._handshake(frame, header, position)
+        except (MalformedMessage, UnsupportedMessageVersion) as error:
+            raise AuthenticationFailed(f"no SASL handshake: {error}") from None
+        raise AuthenticationFailed(f"a {api_name(header.request_api_key)} request before authentication")
+
+    async def _versions(self, frame: bytes) -> bytes | None:
+        if self._state is not _State.BEGINNING:
+            raise AuthenticationFailed("ApiVersions is out of place here")
+        answer = await self._serve(self._connection, frame)
+        # Behind size and correlation id is the error code: a client may ask in another version.
+        if answer is not None and not any(answer[8:10]):
+            self._state = _State.VERSIONS_TOLD
+        return answer
+
+    def _handshake(self, frame: bytes, header: RequestHeader, position: int) -> bytes:
+        version = header.request_api_version
+        if version not in _HANDSHAKE_VERSIONS:
+            raise AuthenticationFailed(f"SaslHandshake version {version} is not supported")
+        mechanism = decode(SaslHandshakeRequest, frame, version, position).mechanism
+        response = SaslHandshakeResponse(0, self._sasl.mechanisms)
+        if mechanism not in self._sasl.mechanisms:
+            response.error_code = UnsupportedSaslMechanism.code
+            answer = encode_response(header.correlation_id, response, version)
+            raise AuthenticationFailed("the SASL mechanism that it asks for is not enabled", answer)
+        if self._state is _State.AGAIN and mechanism != self._mechanism:
+            self._state = _State.OTHER_MECHANISM
+        else:
+            self._mechanism = mechanism
+            self._conversation = self._sasl.begin(mechanism)
+            self._state = _State.FRAMED_TOKENS if version >= _FRAMED_SINCE else _State.BARE_TOKENS
+        return encode_response(header.correlation_id, response, version)
+
+    async def _framed_token(self, frame: bytes, header: RequestHeader, position: int) -> bytes:
+        key, version = header.request_api_key, header.request_api_version
+        if key != SASL_AUTHENTICATE:
+            reason = f"a {api_name(key)} request instead of SaslAuthenticate"
+            raise AuthenticationFailed(reason, self._refuse(self._connection, frame, IllegalSaslState()))
+        if version not in _AUTHENTICATE_VERSIONS:
+            raise AuthenticationFailed(f"SaslAuthenticate version {version} is not supported")
+        token = decode(SaslAuthenticateRequest, frame, version, position).auth_bytes
+        try:
+            said, lifetime_ms = await self._converse(token)
+        except (LoginRefused, LoginFailed) as failure:
+            response = SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._told(failure), b"")
+            raise AuthenticationFailed(
+                f"SASL {self._mechanism}: {failure}", encode_response(header.correlation_id, response, version)
+            ) from None
+        response = SaslAuthenticateResponse(0, None, said, lifetime_ms)
+        return encode_response(header.correlation_id, response, version)
+
+    async def _bare_token(self, token: bytes) -> bytes:
+        try:
+            said, _ = await self._converse(token)
+        except (LoginRefused, LoginFailed) as failure:
+            raise AuthenticationFailed(f"SASL {self._mechanism}: {failure}") from None
+        return len(said).to_bytes(4) + said
+
+    async def _converse(self, token: bytes) -> tuple[bytes, int]:
+        """What to say, and after how many milliseconds the client must come again (0: never)."""
+        conversation = self._conversation
+        assert conversation is not None
+        said = await conversation.answer(token)
+        identity = conversation.identity
+        if identity is None:
+            return said, 0
+        known = self.identity
+        if known is not None and known.principal != identity.principal:
+            raise LoginRefused(
+                "Cannot change principals during re-authentication from "
+                f"{_dotted(known.principal)}: {_dotted(identity.principal)}"
+            )
+        self.identity = self._connection.identity = identity
+        self._conversation = None
+        self._state = _State.DONE
+        self._timer.cancel()
+        self._connection.max_request_bytes = self._usual_max_bytes
+        return said, self._begin_session(identity)
+
+    def _begin_session(self, identity: Identity) -> int:
+        now_ms, session_ms = self._now_ms(), self._sasl.session_ms(self._mechanism)
+        ends = [now_ms + session_ms] if session_ms else []
+        if identity.expires_ms is not None:
+            ends.append(identity.expires_ms)
+        self._session_ends_ms = min(ends, default=None)
+        return 0 if self._session_ends_ms is None else max(self._session_ends_ms - now_ms, 0)
+
+    def _told(self, failure: LoginRefused | LoginFailed) -> str:
+        if isinstance(failure, LoginRefused):
+            return str(failure)
+        what = "authentication" if self.identity is None else "re-authentication"
+        return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._mechanism}"
+
+
+def _dotted(principal: str) -> str:
+    return principal.replace(":", ".", 1)

@@ -1,0 +1,76 @@
+"""A login as the broker sees it: a conversation of bytes, without I/O, that ends in an identity or an exception."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from groupkeeper.broker.security.identity import Identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class LoginRefused(Exception):
+    """The login fails, and the client may know the text."""
+
+
+class LoginFailed(Exception):
+    """The login fails; the text is for the log, as it may say that a user exists. It holds no secret."""
+
+
+class Conversation(Protocol):
+    """One login under way.
+
+    Attributes:
+        identity: None until the login has succeeded.
+    """
+
+    identity: Identity | None
+
+    async def answer(self, message: bytes) -> bytes:
+        """What the broker says to the client's message. Raises `LoginRefused`, `LoginFailed`."""
+
+
+class Plain:
+    """PLAIN (RFC 4616): user name and password as they are."""
+
+    def __init__(self, password_by_user: Mapping[str, str]) -> None:
+        self.identity: Identity | None = None
+        self._password_by_user = password_by_user
+
+    async def answer(self, message: bytes) -> bytes:
+        parts = _utf8(message).split("\0")
+        if len(parts) != 3:
+            raise LoginFailed(f"a PLAIN message has three parts, this one {len(parts)}")
+        authorization_id, username, password = parts
+        if not username or not password:
+            raise LoginFailed("the username or the password of PLAIN is empty")
+        if not self._is_right(username, password):
+            raise LoginRefused("Authentication failed: Invalid username or password")
+        require_same(authorization_id, username)
+        self.identity = Identity(f"User:{username}")
+        return b""
+
+    def _is_right(self, username: str, password: str) -> bool:
+        from hmac import compare_digest
+
+        expected = self._password_by_user.get(username)
+        # Unknown users take as long as those with a wrong password.
+        is_same = compare_digest((expected or "").encode(), password.encode())
+        return is_same and expected is not None
+
+
+def require_same(authorization_id: str, username: str) -> None:
+    """Nobody acts for another one. Raises `LoginRefused`."""
+    if authorization_id and authorization_id != username:
+        raise LoginRefused(
+            "Authentication failed: Client requested an authorization id that is different from username"
+        )
+
+
+def _utf8(message: bytes) -> str:
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise LoginFailed("the message is no UTF-8 text") from None

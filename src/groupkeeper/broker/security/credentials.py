@@ -1,0 +1,80 @@
+"""The SCRAM credentials of users, kept in the data directory."""
+
+from __future__ import annotations
+
+import base64
+
+from groupkeeper.broker.security.scram import Credential, is_of, new_credential
+from groupkeeper.broker.storage.journal import Journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from groupkeeper.broker.storage.directory import StorageDirectory
+
+JOURNAL = "scram.journal"
+
+Key = tuple[str, str]
+"""Mechanism and user."""
+
+
+class ScramCredentials:
+    """By mechanism and user. Changes are on disk before they hold."""
+
+    def __init__(self, directory: StorageDirectory) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        self._by_key: dict[Key, Credential] = {}
+        self._journal = Journal(directory.file(JOURNAL), "SCRAM credentials", is_private=True)
+        for entry in self._journal.read():
+            self._take(entry)
+        self._journal.begin(_entry(key, credential) for key, credential in self._by_key.items())
+
+    def get(self, mechanism: str, user: str) -> Credential | None:
+        """A user's credential of a mechanism."""
+        return self._by_key.get((mechanism, user))
+
+    def iterations(self, user: str) -> dict[str, int]:
+        """By mechanism; empty for a user that has no credentials."""
+        return {mechanism: one.iterations for (mechanism, name), one in self._by_key.items() if name == user}
+
+    def users(self) -> list[str]:
+        """Those with a credential."""
+        return list(dict.fromkeys(user for _, user in self._by_key))
+
+    def change(self, changes: Mapping[Key, Credential | None]) -> None:
+        """Gives users credentials, or takes them (None). Raises `KafkaStorageError`."""
+        for key, credential in changes.items():
+            entry = _entry(key, credential)
+            self._journal.write(entry)
+            self._take(entry)
+
+    def give(self, mechanisms: Iterable[str], password_by_user: Mapping[str, str]) -> None:
+        """Users with their passwords; a credential of the same password stays. Raises `KafkaStorageError`."""
+        for mechanism in mechanisms:
+            for user, password in password_by_user.items():
+                known = self._by_key.get((mechanism, user))
+                if known is None or not is_of(known, mechanism, password):
+                    self.change({(mechanism, user): new_credential(mechanism, password)})
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()
+
+    def _take(self, entry: Mapping[str, str]) -> None:
+        key = (entry["mechanism"], entry["user"])
+        if "salt" not in entry:
+            self._by_key.pop(key, None)
+            return
+        salt, stored_key, server_key = (base64.b64decode(entry[name]) for name in ("salt", "stored_key", "server_key"))
+        self._by_key[key] = Credential(salt, stored_key, server_key, int(entry["iterations"]))
+
+
+def _entry(key: Key, credential: Credential | None) -> dict[str, str]:
+    mechanism, user = key
+    entry = {"mechanism": mechanism, "user": user}
+    if credential is not None:
+        salt, stored_key, server_key = (base64.b64encode(part).decode() for part in credential[:3])
+        entry |= {"salt": salt, "stored_key": stored_key, "server_key": server_key}
+        entry["iterations"] = str(credential.iterations)
+    return entry

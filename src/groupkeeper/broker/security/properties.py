@@ -1,0 +1,65 @@
+"""Settings of one listener: `listener.name.<listener>.<mechanism>.<name>`, else without mechanism, else `<name>`."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.settings.table import InvalidSetting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.settings.table import Setting
+
+    T = TypeVar("T")
+
+
+class ListenerProperties:
+    """The texts that hold for a listener, those given while the broker ran before those of the file."""
+
+    def __init__(self, config: Config, listener: str) -> None:
+        changed = config.changed
+        self._given = {**config.given, **changed.get("", {}), **changed.get(str(config.node_id), {})}
+        self._prefix = f"listener.name.{listener.lower()}."
+        self.listener = listener
+
+    def text(self, name: str, mechanism: str = "") -> str | None:
+        """As it was given, with its name in front of it missing; None when it isn't there or empty."""
+        found = self._found(name, mechanism)
+        return None if found is None else found[1].strip() or None
+
+    def name_of(self, name: str, mechanism: str = "") -> str:
+        """What the setting is called where it is given; where it isn't, the most special name."""
+        found = self._found(name, mechanism)
+        return self._names(name, mechanism)[0] if found is None else found[0]
+
+    def value(self, setting: Setting[T], mechanism: str = "") -> T:
+        """The value of a setting. Raises `InvalidSetting`."""
+        found = self._found(setting.name, mechanism)
+        if found is None:
+            return setting.default
+        try:
+            return setting.parse(found[1])
+        except InvalidSetting as error:
+            raise InvalidSetting(str(error).replace(setting.name, found[0])) from None
+
+    def is_given(self, name: str) -> bool:
+        """Whether the listener has a text of that name."""
+        return self._found(name, "") is not None
+
+    def tls(self) -> dict[str, str]:
+        """All `ssl.` settings, with the listener's own over those of all."""
+        merged = {name: text for name, text in self._given.items() if name.startswith("ssl.")}
+        own = (name.removeprefix(self._prefix) for name in self._given if name.startswith(self._prefix))
+        merged |= {name: self._given[self._prefix + name] for name in own if name.startswith("ssl.")}
+        return merged
+
+    def _names(self, name: str, mechanism: str) -> list[str]:
+        names = [self._prefix + name, name]
+        if mechanism:
+            special = f"{mechanism.lower()}.{name}"
+            names = [self._prefix + special, special, *names]
+        return names
+
+    def _found(self, name: str, mechanism: str) -> tuple[str, str] | None:
+        return next(((one, self._given[one]) for one in self._names(name, mechanism) if one in self._given), None)

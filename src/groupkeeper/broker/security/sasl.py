@@ -1,0 +1,134 @@
+"""What SASL a listener offers: its mechanisms, and what each needs."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.security.conversation import Plain
+from groupkeeper.broker.security.scram import HASH_BY_MECHANISM, Scram, new_nonce
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.kafka import in_java_order
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.security.errors import BadCredentials
+from groupkeeper.security.jaas import parse_jaas, parse_jaas_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from groupkeeper.broker.security.conversation import Conversation
+    from groupkeeper.broker.security.properties import ListenerProperties
+    from groupkeeper.broker.security.scram import Login
+    from groupkeeper.security.jaas import LoginModule
+
+    Begin = Callable[[], Conversation]
+    FindLogin = Callable[[str, str, bool], Login | None]
+    """From a mechanism, a name and whether that is a token's id."""
+
+MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
+USERS_MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
+"""What users with passwords log in by."""
+
+JAAS_FILE = "java.security.auth.login.config"
+_JAAS = "sasl.jaas.config"
+_USER = "user_"
+
+
+class ListenerSasl:
+    """What SASL a listener offers, by its settings.
+
+    Attributes:
+        mechanisms: in the order in which Kafka tells them.
+        max_receive_bytes: of one message of a login.
+        failure_delay_s: how long the answer to a failed login waits.
+        timeout_s: how long a login may take.
+    """
+
+    def __init__(self, properties: ListenerProperties, users: Mapping[str, str], find_login: FindLogin) -> None:
+        """`users` are the passwords of users beside those of the JAAS texts. Raises `InvalidSetting`."""
+        self._properties = properties
+        self._users = users
+        self._find_login = find_login
+        self.max_receive_bytes = properties.value(Config.sasl_server_max_receive_size)
+        self.failure_delay_s = properties.value(Config.connection_failed_authentication_delay_ms) / 1000
+        self.timeout_s = properties.value(Config.groupkeeper_authentication_timeout_ms) / 1000
+        self._begin_by_mechanism = {name: self._beginning(name) for name in self._enabled()}
+        self._session_ms_by_mechanism = {
+            name: properties.value(Config.connections_max_reauth_ms, name) for name in self._begin_by_mechanism
+        }
+        self.mechanisms = in_java_order(self._begin_by_mechanism, len(self._begin_by_mechanism))
+
+    def begin(self, mechanism: str) -> Conversation:
+        """A login by one of `mechanisms`."""
+        return self._begin_by_mechanism[mechanism]()
+
+    def session_ms(self, mechanism: str) -> int:
+        """After what time a client must authenticate again; 0: never."""
+        return max(self._session_ms_by_mechanism[mechanism], 0)
+
+    def _enabled(self) -> list[str]:
+        properties = self._properties
+        name = Config.sasl_enabled_mechanisms.name
+        if self._users and not properties.is_given(name):
+            return list(USERS_MECHANISMS)
+        enabled = [one for one in properties.value(Config.sasl_enabled_mechanisms) if one != "GSSAPI"]
+        unknown = [one for one in enabled if one not in MECHANISMS]
+        if unknown or not enabled:
+            what = unknown[0] if unknown else "GSSAPI (Kerberos, the default)"
+            raise InvalidSetting(
+                f"listener {properties.listener}: mechanism {what} is not offered: "
+                f"set {properties.name_of(name)} to some of {', '.join(MECHANISMS)}"
+            )
+        return enabled
+
+    def _beginning(self, mechanism: str) -> Begin:
+        if mechanism == "PLAIN":
+            passwords = {**self._users, **self._plain_users()}
+            return lambda: Plain(passwords)
+
+        def look_up(name: str, is_token: bool) -> Login | None:
+            return self._find_login(mechanism, name, is_token)
+
+        return lambda: Scram(mechanism, look_up, new_nonce())
+
+    def _plain_users(self) -> dict[str, str]:
+        module = self._login_module("PLAIN", "PlainLoginModule")
+        if module is None:
+            if self._users:
+                return {}
+            listener = self._properties.listener.lower()
+            raise InvalidSetting(
+                f"listener {self._properties.listener}: PLAIN has no users: set "
+                f'listener.name.{listener}.plain.{_JAAS} to PlainLoginModule required user_alice="…";'
+            )
+        options = module.options.items()
+        return {name.removeprefix(_USER): password for name, password in options if name.startswith(_USER)}
+
+    def _login_module(self, mechanism: str, class_name: str) -> LoginModule | None:
+        """The module of the listener's own text, else of the file that Java's property names."""
+        properties = self._properties
+        text = properties.text(_JAAS, mechanism) if properties.name_of(_JAAS, mechanism) != _JAAS else None
+        try:
+            if text is not None:
+                module = parse_jaas(text)
+                if module.class_name != class_name:
+                    raise BadCredentials(f"{mechanism} needs {class_name}, not {module.class_name}")
+                return module
+            path = properties.text(JAAS_FILE)
+            if path is None:
+                return None
+            sections = _read_jaas_file(path)
+        except BadCredentials as error:
+            where = properties.name_of(_JAAS, mechanism) if text is not None else JAAS_FILE
+            raise InvalidSetting(f"{where}: {error}") from None
+        for section in (f"{properties.listener.lower()}.KafkaServer", "KafkaServer"):
+            if section in sections:
+                return next((one for one in sections[section] if one.class_name == class_name), None)
+        return None
+
+
+def _read_jaas_file(path: str) -> dict[str, list[LoginModule]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_jaas_file(file.read())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise BadCredentials(f"{path} cannot be read: {reason}") from None

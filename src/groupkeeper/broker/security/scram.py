@@ -1,0 +1,150 @@
+"""SCRAM (RFC 5802, RFC 7677) on the broker's side, without I/O, and the credentials that it checks.
+
+As in Kafka: names and passwords are taken without SASLprep, channel binding is not offered, names are ASCII.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+from typing import NamedTuple
+
+from groupkeeper.broker.security.conversation import LoginFailed, require_same
+from groupkeeper.broker.security.identity import Identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HASH_BY_MECHANISM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 16384
+_SALT_BYTES = 24
+
+_NAME = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
+_BASE64 = r"(?:[A-Za-z0-9/+]{4})*(?:[A-Za-z0-9/+]{3}=|[A-Za-z0-9/+]{2}==)?"
+_NONCE = r"[\x21-+\--\x7e]+"
+_EXTENSIONS = r"(?:,[A-Za-z]+=[\x01-+\--\x7f]+)*"
+_FIRST = re.compile(
+    rf"(?P<header>n,(?:a=(?P<authorization_id>{_NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))"
+)
+_FINAL = re.compile(rf"(?P<signed>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})")
+
+
+class Credential(NamedTuple):
+    """What a broker keeps of a password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return "Credential(…)"
+
+
+class Login(NamedTuple):
+    """A credential with whom it proves; a delegation token's is its owner."""
+
+    credential: Credential
+    identity: Identity
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """Slow on purpose: some milliseconds."""
+    return hashlib.pbkdf2_hmac(HASH_BY_MECHANISM[mechanism], password.encode(), salt, iterations)
+
+
+def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
+    """What is kept of a salted password."""
+    kind = HASH_BY_MECHANISM[mechanism]
+    client_key = hmac.digest(salted, b"Client Key", kind)
+    return Credential(
+        salt, hashlib.new(kind, client_key).digest(), hmac.digest(salted, b"Server Key", kind), iterations
+    )
+
+
+def new_credential(mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> Credential:
+    """With a new salt."""
+    salt = os.urandom(_SALT_BYTES)
+    return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
+
+
+def is_of(credential: Credential, mechanism: str, password: str) -> bool:
+    """Whether a credential is made from a password."""
+    salted = salted_password(mechanism, password, credential.salt, credential.iterations)
+    fresh = credential_of(mechanism, salted, credential.salt, credential.iterations)
+    return hmac.compare_digest(fresh.stored_key, credential.stored_key)
+
+
+def new_nonce() -> str:
+    """144 random bits, printable and without commas."""
+    return base64.urlsafe_b64encode(os.urandom(18)).decode()
+
+
+class Scram:
+    """A login by SCRAM: the client proves that it knows the password, and gets the proof that the broker knows it."""
+
+    def __init__(self, mechanism: str, look_up: Callable[[str, bool], Login | None], nonce: str) -> None:
+        """`look_up` finds a user by name or, with True, a delegation token by its id."""
+        self.identity: Identity | None = None
+        self._hash = HASH_BY_MECHANISM[mechanism]
+        self._look_up = look_up
+        self._nonce = nonce
+        self._login: Login | None = None
+        self._header = b""
+        self._said = ""
+
+    async def answer(self, message: bytes) -> bytes:
+        if self.identity is not None:
+            raise LoginFailed("the SCRAM login is over")
+        if self._login is None:
+            return self._first(message)
+        return self._final(message, self._login)
+
+    def _first(self, message: bytes) -> bytes:
+        match = _matched(_FIRST, message, "first")
+        extensions = dict(part.partition("=")[::2] for part in match["extensions"].split(",") if part)
+        name = match["name"].replace("=2C", ",").replace("=3D", "=")
+        is_token = extensions.get("tokenauth", "").lower() == "true"
+        login = self._look_up(name, is_token)
+        if login is None:
+            raise LoginFailed(f"there is no such {'delegation token' if is_token else 'user'}")
+        authorization_id = (match["authorization_id"] or "").replace("=2C", ",").replace("=3D", "=")
+        require_same(authorization_id, name)
+        self._login = login
+        self._header = match["header"].encode()
+        self._nonce = match["nonce"] + self._nonce
+        salt = base64.b64encode(login.credential.salt).decode()
+        answer = f"r={self._nonce},s={salt},i={login.credential.iterations}"
+        self._said = f"{match['bare']},{answer}"
+        return answer.encode()
+
+    def _final(self, message: bytes, login: Login) -> bytes:
+        match = _matched(_FINAL, message, "final")
+        if not hmac.compare_digest(match["nonce"].encode(), self._nonce.encode()):
+            raise LoginFailed("the nonce of the final SCRAM message is not the one of this login")
+        if base64.b64decode(match["channel"]) != self._header:
+            raise LoginFailed("the final SCRAM message is bound to another channel than the first")
+        credential = login.credential
+        signed = f"{self._said},{match['signed']}".encode()
+        signature = hmac.digest(credential.stored_key, signed, self._hash)
+        proof = base64.b64decode(match["proof"])
+        if len(proof) != len(signature):
+            raise LoginFailed("the SCRAM proof has the wrong length")
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):
+            raise LoginFailed("the SCRAM proof is wrong")
+        self.identity = login.identity
+        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, signed, self._hash))
+
+
+def _matched(pattern: re.Pattern[str], message: bytes, which: str) -> re.Match[str]:
+    match = pattern.fullmatch(message.decode("latin-1"))
+    if match is None:
+        raise LoginFailed(f"the {which} SCRAM message is malformed")
+    return match

@@ -1,0 +1,58 @@
+"""Raw requests of a login."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+from tests.broker.conftest import Wire
+
+from groupkeeper.client.security.scram import Scram
+from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+
+def plain(username: str, password: str, authorization_id: str = "") -> bytes:
+    return f"{authorization_id}\0{username}\0{password}".encode()
+
+
+async def handshake(wire: Wire, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
+    return await wire.call(SaslHandshakeRequest(mechanism), version, SaslHandshakeResponse)
+
+
+async def token(wire: Wire, message: bytes, version: int = 2) -> SaslAuthenticateResponse:
+    return await wire.call(SaslAuthenticateRequest(message), version, SaslAuthenticateResponse)
+
+
+async def log_in(wire: Wire, username: str, password: str) -> SaslAuthenticateResponse:
+    """By PLAIN."""
+    assert (await handshake(wire, "PLAIN")).error_code == 0
+    return await token(wire, plain(username, password))
+
+
+async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: str) -> SaslAuthenticateResponse:
+    """The last answer; the broker's proof is checked."""
+    assert (await handshake(wire, mechanism)).error_code == 0
+    client = Scram(mechanism, username, password, "client-nonce")
+    answer = await token(wire, client.first())
+    if answer.error_code:
+        return answer
+    final = client.answer(answer.auth_bytes)
+    assert final is not None
+    answer = await token(wire, final)
+    if not answer.error_code:
+        assert client.answer(answer.auth_bytes) is None
+    return answer
+
+
+def salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    return hashlib.pbkdf2_hmac("sha" + mechanism[-3:], password.encode(), salt, iterations)
+
+
+def proof(kind: str, salted_password: bytes, signed: bytes) -> str:
+    client_key = hmac.digest(salted_password, b"Client Key", kind)
+    signature = hmac.digest(hashlib.new(kind, client_key).digest(), signed, kind)
+    return base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()

@@ -1,0 +1,118 @@
+"""Real clients log in by their own configuration, and produce and consume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import aiokafka
+import confluent_kafka
+import kafka
+import kafka.errors
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import AuthenticationFailed
+from groupkeeper.testing.background import BackgroundBroker
+
+USERS = {"alice": "alice-secret", "bob": 'b"=,\\ \u20ac'}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+CLASSES = {"PLAIN": "plain.PlainLoginModule"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BackgroundBroker]:
+    properties = {"group.initial.rebalance.delay.ms": "0", "connection.failed.authentication.delay.ms": "1"}
+    with BackgroundBroker(properties=properties, users=USERS) as started:
+        yield started
+
+
+def own_properties(mechanism: str, username: str, password: str) -> dict[str, str]:
+    module = CLASSES.get(mechanism, "scram.ScramLoginModule")
+    escaped = password.replace("\\", "\\\\").replace('"', '\\"')
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f"org.apache.kafka.common.security.{module} required "
+        f'username="{username}" password="{escaped}";',
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("username", USERS)
+def test_librdkafka(broker: BackgroundBroker, mechanism: str, username: str) -> None:
+    topic = f"rd-{mechanism}-{username}"
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": username,
+        "sasl.password": USERS[username],
+    }
+    producer = confluent_kafka.Producer(settings)
+    producer.produce(topic, b"value")
+    assert producer.flush(20) == 0
+    consumer = confluent_kafka.Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    message = consumer.poll(20)
+    assert message is not None
+    assert message.value() == b"value"
+    consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_is_refused(broker: BackgroundBroker, mechanism: str) -> None:
+    reasons: list[str] = []
+    admin = AdminClient(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": "alice",
+            "sasl.password": "guess",
+            "error_cb": lambda error: reasons.append(error.name()),
+        }
+    )
+    with pytest.raises(confluent_kafka.KafkaException):
+        admin.list_topics(timeout=2)
+    admin.poll(1)
+    assert "_AUTHENTICATION" in reasons
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python(broker: BackgroundBroker, mechanism: str) -> None:
+    settings = {
+        "bootstrap_servers": broker.bootstrap_servers,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": USERS["alice"],
+    }
+    producer = kafka.KafkaProducer(**settings)
+    assert producer.send(f"python-{mechanism}", b"value").get(20).offset == 0
+    producer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_aiokafka(broker: BackgroundBroker, mechanism: str) -> None:
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_plain_username="alice",
+        sasl_plain_password=USERS["alice"],
+    )
+    await producer.start()
+    assert (await producer.send_and_wait(f"aio-{mechanism}", b"value")).offset == 0
+    await producer.stop()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("username", USERS)
+async def test_our_own(broker: BackgroundBroker, mechanism: str, username: str) -> None:
+    properties = own_properties(mechanism, username, USERS[username])
+    async with Admin(broker.bootstrap_servers, properties=properties) as admin:
+        assert not (await admin.list_groups()).failed
+    with pytest.raises(AuthenticationFailed, match="check username and password"):
+        async with Admin(broker.bootstrap_servers, properties=own_properties(mechanism, username, "guess")):
+            pass

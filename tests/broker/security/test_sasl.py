@@ -1,0 +1,375 @@
+"""What a SASL listener answers at each step of a login, by raw requests: as SaslServerAuthenticator of Kafka 4.3.1."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.broker.conftest import Wire
+from tests.broker.security.logins import handshake, log_in, log_in_by_scram, plain, token
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol.errors import (
+    IllegalSaslState,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    UnsupportedVersion,
+)
+from groupkeeper.protocol.framing import encode_request
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+
+# GA: who the client is comes before what it may do.
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";'
+SETTINGS = {
+    "listeners": "SECURE://127.0.0.1:0",
+    "listener.security.protocol.map": "SECURE:SASL_PLAINTEXT",
+    "listener.name.secure.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.secure.plain.sasl.jaas.config": JAAS,
+    "connection.failed.authentication.delay.ms": "0",
+}
+USERS = {"carol": "carol-secret"}
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(properties=SETTINGS, users=USERS) as started:
+        yield started
+
+
+@pytest.fixture
+async def wire(broker: Broker) -> AsyncIterator[Wire]:
+    opened = await Wire.open(broker.bootstrap_servers)
+    yield opened
+    opened.writer.close()
+
+
+async def is_closed(wire: Wire) -> bool:
+    return not await wire.reader.read(1)
+
+
+async def may_ask(wire: Wire) -> bool:
+    return (await wire.call(ListGroupsRequest(), 4, ListGroupsResponse)).error_code == 0
+
+
+async def test_plain(wire: Wire) -> None:
+    answer = await log_in(wire, "alice", "alice-secret")
+    assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
+    assert await may_ask(wire)
+
+
+async def test_plain_of_a_user_that_is_given(wire: Wire) -> None:
+    assert (await log_in(wire, "carol", "carol-secret")).error_code == 0
+    assert await may_ask(wire)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_scram(wire: Wire, mechanism: str) -> None:
+    assert (await log_in_by_scram(wire, mechanism, "carol", "carol-secret")).error_code == 0
+    assert await may_ask(wire)
+
+
+@pytest.mark.parametrize("username", ["carol", "nobody"])
+async def test_scram_tells_a_wrong_password_from_an_unknown_user_by_nothing_said(wire: Wire, username: str) -> None:
+    answer = await log_in_by_scram(wire, "SCRAM-SHA-256", username, "guess")
+    assert answer.error_code == SaslAuthenticationFailed.code
+    assert answer.error_message == (
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+    )
+    assert await is_closed(wire)
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (plain("alice", "guess"), "Authentication failed: Invalid username or password"),
+        (plain("nobody", "guess"), "Authentication failed: Invalid username or password"),
+        (
+            plain("alice", "alice-secret", "bob"),
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
+        (plain("", "x"), "due to invalid credentials with SASL mechanism PLAIN"),
+        (plain("alice", ""), "due to invalid credentials with SASL mechanism PLAIN"),
+        (b"alice", "due to invalid credentials with SASL mechanism PLAIN"),
+        (b"\0\xff\0x", "due to invalid credentials with SASL mechanism PLAIN"),
+        (b"\0alice\0alice-secret\0", "due to invalid credentials with SASL mechanism PLAIN"),
+    ],
+)
+async def test_plain_is_refused(wire: Wire, message: bytes, says: str, caplog: pytest.LogCaptureFixture) -> None:
+    await handshake(wire, "PLAIN")
+    answer = await token(wire, message)
+    assert answer.error_code == SaslAuthenticationFailed.code
+    assert says in (answer.error_message or "")
+    assert await is_closed(wire)
+    assert "secret" not in caplog.text
+    assert "guess" not in caplog.text
+
+
+async def test_an_authorization_id_that_is_the_user(wire: Wire) -> None:
+    await handshake(wire, "PLAIN")
+    assert (await token(wire, plain("alice", "alice-secret", "alice"))).error_code == 0
+
+
+async def test_versions_may_be_asked_once_before(wire: Wire) -> None:
+    unknown = bytearray(encode_request(5, "c", ApiVersionsRequest("c", "1"), 4))
+    unknown[6:8] = (99).to_bytes(2)
+    wire.writer.write(unknown)
+    assert (await wire.receive(ApiVersionsResponse, 0))[1].error_code == UnsupportedVersion.code
+    answer = await wire.call(ApiVersionsRequest("c", "1"), 4, ApiVersionsResponse)
+    assert {17, 36} <= {one.api_key for one in answer.api_keys}
+    assert (await log_in(wire, "alice", "alice-secret")).error_code == 0
+    assert (await wire.call(ApiVersionsRequest("c", "1"), 4, ApiVersionsResponse)).error_code == 0
+
+
+async def test_versions_twice_are_too_much(wire: Wire) -> None:
+    await wire.call(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    wire.send(ApiVersionsRequest(), 0)
+    assert await is_closed(wire)
+
+
+async def test_versions_in_the_middle_of_a_login(wire: Wire) -> None:
+    await handshake(wire, "PLAIN")
+    answer = await wire.call(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    assert answer.error_code == IllegalSaslState.code
+    assert await is_closed(wire)
+
+
+async def test_a_request_before_the_login_gets_no_answer(wire: Wire) -> None:
+    wire.send(MetadataRequest(), 9)
+    assert await is_closed(wire)
+
+
+async def test_a_login_without_handshake_gets_no_answer(wire: Wire) -> None:
+    wire.send(SaslAuthenticateRequest(plain("alice", "alice-secret")), 2)
+    assert await is_closed(wire)
+
+
+async def test_a_request_in_the_middle_of_a_login(wire: Wire) -> None:
+    await handshake(wire, "PLAIN")
+    answer = await wire.call(MetadataRequest([]), 9, MetadataResponse)
+    assert not answer.brokers
+    assert await is_closed(wire)
+
+
+@pytest.mark.parametrize("name", ["", "GSSAPI", "plain", "SCRAM-SHA-1"])
+async def test_a_mechanism_that_is_not_enabled(wire: Wire, name: str) -> None:
+    answer = await handshake(wire, name)
+    assert answer.error_code == UnsupportedSaslMechanism.code
+    assert sorted(answer.mechanisms) == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert await is_closed(wire)
+
+
+async def test_tokens_without_headers(wire: Wire) -> None:
+    # Before KIP-152: what follows SaslHandshake version 0 are the mechanism's own messages.
+    assert (await handshake(wire, "PLAIN", version=0)).error_code == 0
+    message = plain("alice", "alice-secret")
+    wire.writer.write(len(message).to_bytes(4) + message)
+    assert await wire.reader.readexactly(4) == bytes(4)
+    assert await may_ask(wire)
+
+
+async def test_tokens_without_headers_are_refused_by_hanging_up(wire: Wire) -> None:
+    await handshake(wire, "PLAIN", version=0)
+    message = plain("alice", "guess")
+    wire.writer.write(len(message).to_bytes(4) + message)
+    assert await is_closed(wire)
+
+
+async def test_a_second_login_is_out_of_place(wire: Wire) -> None:
+    await log_in(wire, "alice", "alice-secret")
+    assert (await handshake(wire, "PLAIN")).error_code == IllegalSaslState.code
+    assert (await token(wire, plain("bob", "b"))).error_code == IllegalSaslState.code
+    assert await may_ask(wire)
+
+
+async def test_large_requests_come_after_the_login(broker: Broker, wire: Wire) -> None:
+    wire.writer.write((524289).to_bytes(4))
+    assert await is_closed(wire)
+    again = await Wire.open(broker.bootstrap_servers)
+    await log_in(again, "alice", "alice-secret")
+    large = encode_request(1, "c" * 30000, MetadataRequest([]), 9) + bytes(600_000)
+    again.writer.write((len(large) - 4).to_bytes(4) + large[4:])
+    assert (await again.receive(MetadataResponse, 9))[0] == 1
+    again.writer.close()
+
+
+async def test_a_login_that_takes_too_long() -> None:
+    async with Broker(properties={**SETTINGS, "groupkeeper.authentication.timeout.ms": "50"}, users=USERS) as broker:
+        silent = await Wire.open(broker.bootstrap_servers)
+        half = await Wire.open(broker.bootstrap_servers)
+        quick = await Wire.open(broker.bootstrap_servers)
+        await handshake(half, "PLAIN")
+        await log_in(quick, "alice", "alice-secret")
+        assert await is_closed(silent)
+        assert await is_closed(half)
+        assert await may_ask(quick)
+        quick.writer.close()
+
+
+async def test_the_answer_to_a_guess_waits() -> None:
+    async with Broker(
+        properties={**SETTINGS, "connection.failed.authentication.delay.ms": "150"}, users=USERS
+    ) as broker:
+        loop = asyncio.get_running_loop()
+        for mechanism in ("PLAIN", "NONE"):
+            wire = await Wire.open(broker.bootstrap_servers)
+            began = loop.time()
+            answer = await handshake(wire, mechanism)
+            if not answer.error_code:
+                assert (await token(wire, plain("alice", "guess"))).error_code == SaslAuthenticationFailed.code
+            assert loop.time() - began > 0.14
+            assert await is_closed(wire)
+
+
+class TestAgain:
+    """KIP-368."""
+
+    @pytest.fixture
+    async def broker(self) -> AsyncIterator[Broker]:
+        more = {"listener.name.secure.plain.connections.max.reauth.ms": "1500"}
+        async with Broker(properties={**SETTINGS, **more}, users=USERS) as started:
+            yield started
+
+    async def test_the_lifetime_is_told(self, wire: Wire) -> None:
+        assert (await log_in(wire, "alice", "alice-secret")).session_lifetime_ms == 1500
+
+    async def test_other_mechanisms_have_their_own(self, wire: Wire) -> None:
+        answer = await log_in_by_scram(wire, "SCRAM-SHA-256", "carol", "carol-secret")
+        assert answer.session_lifetime_ms == 0
+
+    async def test_the_same_again(self, wire: Wire) -> None:
+        await log_in(wire, "alice", "alice-secret")
+        assert (await log_in(wire, "alice", "alice-secret")).session_lifetime_ms == 1500
+        assert await may_ask(wire)
+
+    async def test_not_twice_within_a_second(self, wire: Wire) -> None:
+        await log_in(wire, "alice", "alice-secret")
+        await log_in(wire, "alice", "alice-secret")
+        assert (await handshake(wire, "PLAIN")).error_code == IllegalSaslState.code
+
+    async def test_another_user(self, wire: Wire) -> None:
+        await log_in(wire, "alice", "alice-secret")
+        answer = await log_in(wire, "bob", "b")
+        assert answer.error_code == SaslAuthenticationFailed.code
+        said = "Cannot change principals during re-authentication from User.alice: User.bob"
+        assert answer.error_message == said
+        assert await is_closed(wire)
+
+    async def test_another_mechanism(self, wire: Wire) -> None:
+        await log_in(wire, "alice", "alice-secret")
+        assert (await handshake(wire, "SCRAM-SHA-256")).error_code == 0
+        wire.send(SaslAuthenticateRequest(b"n,,n=alice,r=x"), 2)
+        assert await is_closed(wire)
+
+
+class TestShortSessions:
+    @pytest.fixture
+    async def broker(self) -> AsyncIterator[Broker]:
+        async with Broker(properties={**SETTINGS, "connections.max.reauth.ms": "100"}, users=USERS) as started:
+            yield started
+
+    async def test_a_session_ends(self, wire: Wire) -> None:
+        await log_in(wire, "alice", "alice-secret")
+        async with asyncio.timeout(20):
+            while await may_ask_or_is_closed(wire):
+                pass
+
+    async def test_a_login_again_may_come_late(self, wire: Wire) -> None:
+        answer = await log_in(wire, "alice", "alice-secret")
+        await asyncio.sleep(answer.session_lifetime_ms / 1000 + 0.01)
+        assert (await log_in(wire, "alice", "alice-secret")).session_lifetime_ms == 100
+
+
+async def may_ask_or_is_closed(wire: Wire) -> bool:
+    try:
+        return await may_ask(wire)
+    except asyncio.IncompleteReadError:
+        return False
+
+
+async def test_who_asks(broker: Broker) -> None:
+    wire = await Wire.open(broker.bootstrap_servers)
+    await log_in(wire, "alice", "alice-secret")
+    (connection,) = broker.server.connections
+    assert connection.identity.principal == "User:alice"
+    assert connection.security_protocol == "SASL_PLAINTEXT"
+    wire.writer.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"listener.name.secure.sasl.enabled.mechanisms": "GSSAPI"}, "GSSAPI (Kerberos, the default) is not offered"),
+        ({"listener.name.secure.sasl.enabled.mechanisms": "PLAIN,X"}, "listener SECURE: mechanism X is not offered"),
+        ({"listener.name.secure.plain.sasl.jaas.config": 'Plain user_alice="alice-secret"'}, "plain.sasl.jaas.config"),
+        (
+            {"listener.name.secure.plain.sasl.jaas.config": 'ScramLoginModule required user_alice="alice-secret";'},
+            "PLAIN needs PlainLoginModule, not ScramLoginModule",
+        ),
+        ({"java.security.auth.login.config": "none.conf", "listener.name.secure.plain.sasl.jaas.config": ""}, "none"),
+        ({"listener.name.secure.connections.max.reauth.ms": "x"}, "listener.name.secure.connections.max.reauth.ms"),
+    ],
+)
+async def test_settings_that_make_no_sense(changes: dict[str, str], says: str) -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        await Broker(properties={**SETTINGS, **changes}).start()
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+async def test_plain_without_users_is_refused() -> None:
+    settings = {name: text for name, text in SETTINGS.items() if "jaas" not in name}
+    with pytest.raises(InvalidSetting, match=r"PLAIN has no users: set listener.name.secure.plain.sasl.jaas.config"):
+        await Broker(properties=settings).start()
+
+
+async def test_a_jaas_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("jaas") / "server.conf"
+    path.write_text(
+        """
+        // as Kafka's documentation has it
+        KafkaServer {
+            org.apache.kafka.common.security.scram.ScramLoginModule required;
+            org.apache.kafka.common.security.plain.PlainLoginModule required
+                username="admin" password="admin-secret"
+                user_dave="dave-secret";
+        };
+        Client { org.example.Other required; };
+        """
+    )
+    settings = {name: text for name, text in SETTINGS.items() if "jaas" not in name}
+    async with Broker(properties={**settings, "java.security.auth.login.config": str(path)}) as broker:
+        wire = await Wire.open(broker.bootstrap_servers)
+        assert (await log_in(wire, "dave", "dave-secret")).error_code == 0
+        wire.writer.close()
+
+
+async def test_users_alone_make_a_listener_that_asks_for_them() -> None:
+    async with Broker(users=USERS) as broker:
+        wire = await Wire.open(broker.bootstrap_servers)
+        assert sorted((await handshake(wire, "X")).mechanisms) == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+        other = await Wire.open(broker.bootstrap_servers)
+        assert (await log_in(other, "carol", "carol-secret")).error_code == 0
+        other.writer.close()
+
+
+async def test_nothing_is_logged_of_a_login(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    await log_in(wire, "alice", "alice-secret")
+    assert "secret" not in caplog.text
+
+
+async def test_handshakes_in_two_versions_only(wire: Wire) -> None:
+    frame = bytearray(encode_request(5, "c", SaslHandshakeRequest("PLAIN"), 1))
+    frame[6:8] = (2).to_bytes(2)
+    wire.writer.write(frame)
+    assert await is_closed(wire)
