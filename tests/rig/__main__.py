@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -63,6 +64,7 @@ def main() -> int:
     parser.add_argument("--no-shrink", action="store_true", help="don't look for a smaller story")
     options = parser.parse_args()
     os.nice(5)  # a guest on the machine
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started ends with it
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupkeeper-rig-"))
     if (folder / "run").exists():
         parser.error(f"--folder {folder}: there are the facts of another run; name an empty folder")
