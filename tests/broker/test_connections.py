@@ -12,6 +12,7 @@ import pytest
 from groupkeeper.broker import Broker
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.network.connection import Connection
+from groupkeeper.broker.network.listeners import Listener
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -274,7 +275,7 @@ async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    await loop.connect_accepted_socket(lambda: Connection(server, "PLAINTEXT"), theirs)
+    await loop.connect_accepted_socket(lambda: Connection(server, Listener("PLAINTEXT", "127.0.0.1", 0)), theirs)
     ours.setblocking(False)
     with ours:
         assert await asyncio.wait_for(loop.sock_recv(ours, 1), 5) == b""

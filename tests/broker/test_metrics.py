@@ -1,6 +1,9 @@
 """The metrics under Kafka's names, in Python and for Prometheus."""
 
 import asyncio
+import contextlib
+import os
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
@@ -128,16 +131,25 @@ async def test_prometheus(broker: Broker, wire: "Wire") -> None:
         await scraped(url)
 
 
+def _port_beside_the_ephemeral_ones() -> int:
+    """Free, and the system gives it to no connection in the meantime."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
+
+
 async def test_the_setting(start: Start, tmp_path: Path) -> None:
-    taken = await (await start()).metrics.serve()
-    try:
-        with pytest.raises(OSError, match=f"127.0.0.1:{taken.port} for metrics"):
-            await start(properties={"groupkeeper.metrics.port": taken.port}, directory=tmp_path)
-    finally:
-        await taken.close()
-    broker = await start(properties={"groupkeeper.metrics.port": taken.port}, directory=tmp_path)
-    assert COORDINATOR + "offset_commit_count" in await scraped(f"http://127.0.0.1:{taken.port}/metrics")
-    scraping = asyncio.ensure_future(scraped(f"http://127.0.0.1:{taken.port}/metrics"))
+    port = _port_beside_the_ephemeral_ones()
+    properties = {"groupkeeper.metrics.port": port}
+    taken = await start(properties=properties)
+    with pytest.raises(OSError, match=f"127.0.0.1:{port} for metrics"):
+        await start(properties=properties, directory=tmp_path)
+    await taken.stop()
+    broker = await start(properties=properties, directory=tmp_path)
+    assert COORDINATOR + "offset_commit_count" in await scraped(f"http://127.0.0.1:{port}/metrics")
+    scraping = asyncio.ensure_future(scraped(f"http://127.0.0.1:{port}/metrics"))
     await asyncio.sleep(0)
     await broker.stop()
     await asyncio.gather(scraping, return_exceptions=True)
