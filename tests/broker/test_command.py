@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.broker.started import MAIN, Begin
 
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
@@ -86,10 +87,7 @@ class TestRefusals:
         [
             ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
             ("num.partitions", "--property num.partitions: expected NAME=VALUE"),
-            (
-                "listeners=SSL://h:1",
-                "listener SSL: security protocol SSL is not supported yet, only PLAINTEXT, SASL_PLAINTEXT",
-            ),
+            ("listeners=X://h:1", "No security protocol defined for listener X"),
         ],
     )
     def test_a_bad_setting(self, begin: Begin, given: str, message: str) -> None:
@@ -131,3 +129,33 @@ def test_a_second_signal_forces_the_end(begin: Begin) -> None:
     os.kill(started.process.pid, signal.SIGTERM)
     # The first signal may have done its work before the second one comes, up to taking the handlers away.
     assert started.process.wait(10) in (0, 130, -signal.SIGTERM)
+
+
+def test_a_throwaway_authority_and_a_user(begin: Begin) -> None:
+    started = begin("--port", "0", "--data", "d", "--tls", "--add-user", "alice=alice-secret")
+    assert started.process.stdout is not None
+    printed = dict(started.process.stdout.readline().strip().split("=", 1) for _ in range(4))
+    assert printed == {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(begin.directory / "d/tls/ca.pem"),
+        "sasl.mechanism": "SCRAM-SHA-512",
+    }
+    client = AdminClient(
+        {
+            "bootstrap.servers": started.address,
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": printed["ssl.truststore.location"],
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "alice",
+            "sasl.password": "alice-secret",
+        }
+    )
+    assert list(client.list_topics(timeout=20).brokers) == [1]
+    assert started.end(signal.SIGTERM) == 0
+
+
+def test_a_user_without_a_password(begin: Begin) -> None:
+    for given in ("alice", "=x", "alice="):
+        said = begin.fail("--port", "0", "--data", "d", "--add-user", given, status=2)
+        assert said.endswith("expected NAME=PASSWORD")

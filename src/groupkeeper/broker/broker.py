@@ -95,15 +95,19 @@ class Broker(Node):
         properties: Mapping[str, str | int | float | bool] | None = None,
         authorizer: Authorizer | None = None,
         users: Mapping[str, str] | None = None,
+        tls: bool = False,
     ) -> None:
         """`port` is that of the first listener, 0 a free one; the others are not opened then. Without `listeners` it is
         on 127.0.0.1, and free unless given. Without an authorizer everybody may do everything. `users` are passwords by
-        name: they log in by PLAIN and SCRAM, and without `listeners` they must. Raises `InvalidSetting`.
+        name: they log in by PLAIN and SCRAM, and without `listeners` they must. With `tls` a throw-away CA signs the
+        broker's certificate, and without `listeners` clients must use it; `client_properties` has what they need.
+        Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if port is not None or "listeners" not in given:
-            given = given_port(given, port or 0, "SASL_PLAINTEXT" if users else "PLAINTEXT")
+            given = given_port(given, port or 0, ("SASL_" if users else "") + ("SSL" if tls else "PLAINTEXT"))
         self._users = users or {}
+        self._has_own_ca = tls
         self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
             given["log.dirs"] = os.fspath(directory)
@@ -203,8 +207,13 @@ class Broker(Node):
 
     def _open_security(self) -> None:
         protocols = {listener.name: listener.protocol for listener in self._listeners}
+        if self._has_own_ca:
+            from groupkeeper.broker.security.throwaway import throwaway_settings
+
+            self.config.given = {**throwaway_settings(self.storage_path), **self.config.given}
         if self._users or any(protocol != "PLAINTEXT" for protocol in protocols.values()):
             self.security.open(protocols)
+            self.dynamic_config.on_check(self.security.check)
 
     def _close_security(self) -> None:
         security, self._security = self._security, None
@@ -216,6 +225,8 @@ class Broker(Node):
         self.transactions.take_settings()
 
     def _take_settings(self) -> None:
+        if self._security is not None:
+            self._security.take_settings()
         self.topics.take_defaults()
         self.group_configs.take_defaults()
         self.groups.take_settings()
@@ -254,6 +265,16 @@ class Broker(Node):
         """`host:port` of the first listener."""
         host = f"[{self.advertised.host}]" if ":" in self.advertised.host else self.advertised.host
         return f"{host}:{self.advertised.port}"
+
+    def client_properties(self, user: str = "") -> dict[str, str]:
+        """What clients of the first listener need beside its address, by the names of Java's clients.
+
+        A user's login is part of it where one of `users` is named. Raises KeyError for another one.
+        """
+        from groupkeeper.broker.security.throwaway import client_properties
+
+        directory = self.storage_path if self._has_own_ca else None
+        return client_properties(self._listeners[0].protocol, directory, user, self._users[user] if user else "")
 
     @property
     def storage_path(self) -> str:

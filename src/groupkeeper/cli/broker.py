@@ -35,13 +35,15 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         properties = _properties(arguments)
         users = _users(arguments.add_user)
-        broker = Broker(port=arguments.port, directory=arguments.data, properties=properties, users=users)
+        broker = Broker(
+            port=arguments.port, directory=arguments.data, properties=properties, users=users, tls=arguments.tls
+        )
     except InvalidSetting as error:
         arguments.refuse(str(error))
     except OSError as error:
         arguments.refuse(f"cannot read {error.filename}: {error.strerror}")
     try:
-        return _run_loop(_serve(broker))
+        return _run_loop(_serve(broker, arguments.tls))
     except InvalidSetting as error:
         return _fail(str(error))
     except OSError as error:
@@ -82,6 +84,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME=PASSWORD",
         help="a user that logs in by SASL (PLAIN, SCRAM); without listeners in the file clients must log in then; "
         "may be repeated",
+    )
+    parser.add_argument(
+        "--tls",
+        action="store_true",
+        help="make a throw-away CA and a certificate in the data directory, and print what clients need; without "
+        "listeners in the file clients must use TLS then",
     )
     parser.add_argument(
         "--lenient-replication",
@@ -139,7 +147,7 @@ def _run_loop(main: Coroutine[Any, Any, int]) -> int:
         return runner.run(main)
 
 
-async def _serve(broker: Broker) -> int:
+async def _serve(broker: Broker, has_own_ca: bool) -> int:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
 
@@ -152,6 +160,10 @@ async def _serve(broker: Broker) -> int:
         loop.add_signal_handler(number, stop)
     async with broker:
         print(f"groupkeeper broker {broker.config.node_id} is ready on {broker.bootstrap_servers}", flush=True)
+        if has_own_ca:
+            print(
+                "".join(f"{name}={value}\n" for name, value in broker.client_properties().items()), end="", flush=True
+            )
         loading = loop.create_task(collect_but_what_is_loaded(broker))
         await stopped.wait()
         loading.cancel()

@@ -40,9 +40,12 @@ class BackgroundBroker:
         properties: Mapping[str, str] | None = None,
         authorizer: Authorizer | None = None,
         users: Mapping[str, str] | None = None,
+        tls: bool = False,
     ) -> None:
-        """As `Broker`: by default any free port of 127.0.0.1, and no users. Raises `InvalidSetting`."""
-        self._broker = Broker(port=port, directory=directory, properties=properties, authorizer=authorizer, users=users)
+        """As `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises `InvalidSetting`."""
+        self._broker = Broker(
+            port=port, directory=directory, properties=properties, authorizer=authorizer, users=users, tls=tls
+        )
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groupkeeper-broker")
         self._ready = Event()
         self._running: Future[None] | None = None
@@ -66,6 +69,10 @@ class BackgroundBroker:
     @authorizer.setter
     def authorizer(self, authorizer: Authorizer) -> None:
         self._broker.authorizer = authorizer
+
+    def client_properties(self, user: str = "") -> dict[str, str]:
+        """What clients need beside `bootstrap_servers`, by the names of Java's clients; with a user, its login, too."""
+        return self._broker.client_properties(user)
 
     @property
     def faults(self) -> Faults:

@@ -74,6 +74,7 @@ class Authentication:
     def __init__(self, connection: Connection, broker: Node, serve: Serve, refuse: Refuse) -> None:
         """`serve` answers ApiVersions; `refuse` gives the answer with an error to any request."""
         self.identity: Identity | None = None
+        # A certificate that is shown besides proves nothing here, as in Kafka.
         self._connection = connection
         self._sasl = broker.security.sasl(connection.listener)
         self._serve = serve

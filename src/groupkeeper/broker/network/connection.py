@@ -82,6 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self.security_protocol = listener.protocol
         self.client_host = "/"
         self.identity = Identity()
+        self._is_tls = listener.protocol.endswith("SSL")
         self.admission: Admission | None = None
         self.max_request_bytes = server.max_request_bytes
         self._server = server
@@ -143,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
         self._at_end = True
         self._wake()
         self._end_timer = self._loop.call_later(_END_GRACE_S, self._give_up)
-        return True
+        return not self._is_tls  # over TLS the transport closes all the same
 
     def _give_up(self) -> None:
         if self._task is not None:
@@ -152,11 +153,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self.admission is not None:
+            self.admission.end()
+        if self._is_tls and self._at_end and self._task is not None and not self._task.done():
+            return  # what came before the end is still served
         self._server.connections.discard(self)
         if self._end_timer is not None:
             self._end_timer.cancel()
-        if self.admission is not None:
-            self.admission.end()
         if self._task is not None:
             self._task.cancel()
 
@@ -245,6 +248,8 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             # However serving ends: a connection that nobody serves must not stay open.
             transport.close()
+            if self._is_tls and self._at_end:
+                self._server.connections.discard(self)
 
     def mute(self, seconds: float) -> None:
         """What is asked from now on is served after so long; the request that is being served is answered at once."""

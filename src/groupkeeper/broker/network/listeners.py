@@ -16,7 +16,6 @@ _log = getLogger("groupkeeper.broker")
 
 _NAMING = ("listeners", "advertised.listeners", "controller.listener.names")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 class Listener(NamedTuple):
@@ -57,11 +56,6 @@ def listeners_of(config: Config) -> list[Listener]:
         protocol = protocols.get(listener.name, listener.name)
         if protocol not in _PROTOCOLS:
             raise InvalidSetting(f"No security protocol defined for listener {listener.name}")
-        if protocol not in _SERVED:
-            served = ", ".join(_SERVED)
-            raise InvalidSetting(
-                f"listener {listener.name}: security protocol {protocol} is not supported yet, only {served}"
-            )
         if any(other.name == listener.name and other.host == listener.host for other in opened):
             raise InvalidSetting(f"listeners: each listener must have a different name, {listener.name} is there twice")
         opened.append(listener._replace(protocol=protocol))

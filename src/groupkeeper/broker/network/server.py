@@ -10,6 +10,7 @@ from logging import getLogger
 from groupkeeper.broker.api_table import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection, Connection
+from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
 from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, response_class
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from groupkeeper.broker.network.listeners import Listener
+    from groupkeeper.broker.network.tls_acceptor import TlsAcceptor
     from groupkeeper.broker.node import Node
     from groupkeeper.protocol.messages.request_header import RequestHeader
     from groupkeeper.protocol.primitives import RootMessage
@@ -44,6 +46,8 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
+        self._tls_acceptors: list[TlsAcceptor] = []
+        self._store_check: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> int:
         """Takes a listener's addresses and returns its port (the one that was taken when 0 was asked for).
@@ -57,26 +61,55 @@ class Server:
 
     async def listen(self) -> None:
         """Accepts connections on all that is bound. Raises OSError."""
-        loop = asyncio.get_running_loop()
         config = self._broker.config
+        loop = asyncio.get_running_loop()
+        backlog = config.socket_listen_backlog_size
         for listener, one in self._bound:
-            accept = partial(Connection, self, listener)
-            self._servers.append(await loop.create_server(accept, sock=one, backlog=config.socket_listen_backlog_size))
+            protocol = partial(Connection, self, listener)
+            if listener.protocol.endswith("SSL"):
+                one.listen(backlog)
+                self._tls_acceptors.append(self._accept_tls(listener, one, protocol))
+            else:
+                self._servers.append(await loop.create_server(protocol, sock=one, backlog=backlog))
+        if self._tls_acceptors:
+            self._check_stores(config.groupkeeper_tls_check_interval_ms / 1000)
         if config.connections_max_idle_ms >= 0:
             self._sweep_idle(config.connections_max_idle_ms / 1000)
+
+    def _accept_tls(self, listener: Listener, one: socket.socket, protocol: Callable[[], Connection]) -> TlsAcceptor:
+        from groupkeeper.broker.network.tls_acceptor import TlsAcceptor
+
+        timeout_s = self._broker.config.groupkeeper_authentication_timeout_ms / 1000
+        return TlsAcceptor(one, protocol, partial(self._broker.security.tls, listener.name), timeout_s)
+
+    def _check_stores(self, interval_s: float) -> None:
+        self._store_check = asyncio.get_running_loop().call_later(interval_s, self._check_stores, interval_s)
+        security = self._broker.security
+        if security.has_new_stores():
+            try:
+                security.take_settings()
+            except InvalidSetting as error:
+                _log.warning("a key store has changed, and stays out of use: %s", error)
+            else:
+                _log.info("a key store has changed, new connections use it")
 
     async def close(self) -> None:
         """Stops listening and closes every connection."""
         self.is_closing = True
+        if self._store_check is not None:
+            self._store_check.cancel()
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
         for server in self._servers:
             server.close()
+        for acceptor in self._tls_acceptors:
+            await acceptor.close()
         for connection in tuple(self.connections):
             await connection.stop()
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
+        self._tls_acceptors.clear()
         for _, one in self._bound:
             one.close()
         self._bound.clear()
@@ -90,10 +123,19 @@ class Server:
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         """Sets who the peer of a listener with security is, or what it must pass."""
-        if connection.security_protocol.startswith("SASL_"):
+        if connection.security_protocol == "SSL":
+            self._take_certificate(connection, transport)
+        else:
             from groupkeeper.broker.network.authentication import Authentication
 
             connection.admission = Authentication(connection, self._broker, self.serve, self.refuse)
+
+    def _take_certificate(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
+        certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        try:
+            connection.identity = self._broker.security.identity_of(connection.listener, certificate)
+        except ValueError as error:
+            connection.close(str(error))
 
     async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from groupkeeper.broker.security.credentials import ScramCredentials
-from groupkeeper.broker.security.identity import Identity
+from groupkeeper.broker.security.identity import ANONYMOUS, Identity
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.security.sasl import ListenerSasl
 from groupkeeper.broker.security.scram import HASH_BY_MECHANISM, Login
+from groupkeeper.broker.settings.config import Config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Mapping
 
-    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.security.principals import MappingRules
+    from groupkeeper.broker.security.tls import Stamp
     from groupkeeper.broker.storage.directory import StorageDirectory
+
+
+class ListenerTls:
+    """TLS of one listener.
+
+    Attributes:
+        context: what new connections get.
+        rules: from their certificates to principals.
+    """
+
+    def __init__(self, properties: ListenerProperties, protocol: str) -> None:
+        """Reads the stores. Raises `InvalidSetting`."""
+        from groupkeeper.broker.security.principals import MappingRules
+        from groupkeeper.broker.security.tls import server_context, stamp_of
+
+        self._properties = properties
+        self._stamp: Stamp = stamp_of(properties)
+        self.context: ssl.SSLContext = server_context(properties, protocol)
+        self.rules: MappingRules = MappingRules(properties.value(Config.ssl_principal_mapping_rules))
+
+    def has_changed(self) -> bool:
+        """Whether a file of its stores changed since."""
+        from groupkeeper.broker.security.tls import stamp_of
+
+        return stamp_of(self._properties) != self._stamp
 
 
 class Security:
@@ -31,18 +59,55 @@ class Security:
         self._config = config
         self._users = users
         self._now_ms = now_ms
+        self._protocol_by_listener: Mapping[str, str] = {}
         self._sasl_by_listener: dict[str, ListenerSasl] = {}
+        self._tls_by_listener: dict[str, ListenerTls] = {}
 
     def open(self, protocol_by_listener: Mapping[str, str]) -> None:
         """Reads what the listeners need. Raises `InvalidSetting`, `KafkaStorageError`."""
-        for listener, protocol in protocol_by_listener.items():
+        self._protocol_by_listener = protocol_by_listener
+        self.take_settings()
+        for sasl in self._sasl_by_listener.values():
+            self._give_users(sasl.mechanisms)
+
+    def check(self, config: Config) -> None:
+        """Raises `InvalidSetting` for settings that the listeners can't work with."""
+        for listener, protocol in self._protocol_by_listener.items():
             if protocol.startswith("SASL_"):
-                self._sasl_by_listener[listener] = sasl = self._sasl_of(self._config, listener)
-                self._give_users(sasl.mechanisms)
+                self._sasl_of(config, listener)
+            if protocol.endswith("SSL"):
+                ListenerTls(ListenerProperties(config, listener), protocol)
+
+    def take_settings(self) -> None:
+        """The settings changed; they are for connections from now on. Raises `InvalidSetting`, then nothing changes."""
+        protocols = self._protocol_by_listener.items()
+        sasl = {name: self._sasl_of(self._config, name) for name, one in protocols if one.startswith("SASL_")}
+        tls = {
+            name: ListenerTls(ListenerProperties(self._config, name), one)
+            for name, one in protocols
+            if one.endswith("SSL")
+        }
+        self._sasl_by_listener, self._tls_by_listener = sasl, tls
+
+    def has_new_stores(self) -> bool:
+        """Whether a file of a key store changed."""
+        return any(one.has_changed() for one in self._tls_by_listener.values())
 
     def sasl(self, listener: str) -> ListenerSasl:
         """What a listener offers."""
         return self._sasl_by_listener[listener]
+
+    def tls(self, listener: str) -> ssl.SSLContext:
+        """What new connections of a listener get."""
+        return self._tls_by_listener[listener].context
+
+    def identity_of(self, listener: str, certificate: bytes | None) -> Identity:
+        """Who shows a certificate (DER); None shows none. Raises ValueError where its name has no principal."""
+        if certificate is None:
+            return Identity(ANONYMOUS)
+        from groupkeeper.broker.security.principals import subject_of
+
+        return Identity(f"User:{self._tls_by_listener[listener].rules.name_of(subject_of(certificate))}")
 
     def close(self) -> None:
         """Closes the registries."""

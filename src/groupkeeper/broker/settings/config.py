@@ -113,6 +113,17 @@ class Config(GroupSettings):
     groupkeeper_authentication_timeout_ms = long(
         30000, low=1, doc="How long a client may take to authenticate before it is disconnected."
     )
+    ssl_client_auth = text(
+        "none",
+        choices=("required", "requested", "none"),
+        doc="Whether clients of SSL listeners show a certificate; of SASL_SSL ones only where the listener says so.",
+    )
+    ssl_principal_mapping_rules = text(
+        "DEFAULT", doc="From a certificate's name to the principal's: RULE:pattern/replacement/[LU], DEFAULT."
+    )
+    groupkeeper_tls_check_interval_ms = long(
+        10000, low=1, doc="How often files of key stores are looked at, to be read again when they have changed."
+    )
 
     # --- defaults of the topic settings
     compression_type = text(

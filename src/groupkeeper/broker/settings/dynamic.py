@@ -75,10 +75,15 @@ class DynamicConfig:
         self._config = config
         self._journal = Journal(directory.file(JOURNAL), "broker settings")
         self._on_changed: list[Callable[[], None]] = []
+        self._checks: list[Callable[[Config], None]] = []
 
     def on_changed(self, callback: Callable[[], None]) -> None:
         """`callback` is called after the settings of the broker changed."""
         self._on_changed.append(callback)
+
+    def on_check(self, callback: Callable[[Config], None]) -> None:
+        """`callback` raises `InvalidSetting` for settings that must not come out of a change."""
+        self._checks.append(callback)
 
     def check(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Raises `InvalidSetting` unless a broker may be given these."""
@@ -91,7 +96,10 @@ class DynamicConfig:
             setting = broker_setting(name)
             if setting is not None:
                 setting.parse(text)
-        self._with(broker, overrides)
+        changed, fresh = self._with(broker, overrides)
+        fresh.changed = changed
+        for callback in self._checks:
+            callback(fresh)
 
     def require_insync_kept(self, broker: str, name: str) -> None:
         """Raises `InvalidConfig` where a broker's own `min.insync.replicas` is to be changed in a cluster with eligible
