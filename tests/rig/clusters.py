@@ -31,6 +31,8 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "5000",
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.streams.session.timeout.ms": "600000",  # the only member beats for itself, and a busy machine delays that
+    "group.streams.max.session.timeout.ms": "600000",
 }
 
 
