@@ -39,7 +39,7 @@ class ResourceType(IntEnum):
 
 CLUSTER_NAME = "kafka-cluster"
 NOT_REQUESTED = -(2**31)
-"""Authorized operations of somebody who didn't ask for them."""
+"""Authorized operations in responses to requests that didn't ask for them."""
 _ANY = "*"
 _OPERATIONS = {
     ResourceType.TOPIC: (
@@ -111,7 +111,7 @@ class Rule(NamedTuple):
     client_id: str = _ANY
 
     def is_about(self, resource_type: ResourceType, name: str) -> bool:
-        """Whether it says something of a resource, for somebody."""
+        """Whether it says something of a resource, for any principal."""
         return self.resource_type == resource_type and _matches(self.name, name)
 
     def is_for(self, call: Call) -> bool:

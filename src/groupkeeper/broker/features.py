@@ -20,7 +20,7 @@ _KRAFT = "kraft.version"
 def supported_features(config: Config) -> list[tuple[str, int, int]]:
     """Name, lowest and highest level of each feature that Kafka has.
 
-    There is nothing behind some of them here: one replica is always eligible, and nobody votes.
+    There is nothing behind some of them here: one replica is always eligible, and there are no votes.
     """
     metadata_version = _METADATA_VERSION + config.unstable_feature_versions_enable
     return [

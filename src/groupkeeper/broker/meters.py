@@ -1,6 +1,6 @@
 """What the broker measures while it works: rates and times over the last minute, as Kafka's metrics have them.
 
-Nothing here reads a clock: times are parameters, `perf_counter_ns` of whoever measures.
+Nothing here reads a clock: times are parameters, `perf_counter_ns` of the caller.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class Peer:
     def _opened(self, opening: asyncio.Task[Connection]) -> None:
         self._opening.pop(opening, None)
         if not opening.cancelled():
-            failure = opening.exception()  # whoever asked may have gone: then nobody else looks at it
+            failure = opening.exception()  # the caller may have gone: then nothing else looks at it
             if isinstance(failure, AuthenticationFailed):
                 log.warning("%s", failure)
 

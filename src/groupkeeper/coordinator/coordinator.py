@@ -1,7 +1,7 @@
 """The coordinator of the groups of one partition of `__consumer_offsets`.
 
 A state machine without I/O, clock, chance or logging. `handle`, `expire`, `resume` and the like compute a `Result` and
-change nothing; `replay` and `apply` change the state, and are called by whoever drives the coordinator with what a
+change nothing; `replay` and `apply` change the state, and are called by the coordinator's driver with what a
 result says, in the order that `groupkeeper.coordinator.kernel.result` describes.
 """
 

@@ -27,7 +27,7 @@ _WORK_S = 0.02
 
 
 def prepare(bootstrap: str, group_id: str) -> None:
-    """Makes the topic with its jobs, one of which nobody can do, and lets the group begin at its start."""
+    """Makes the topic with its jobs, one of which cannot be done, and lets the group begin at its start."""
     admin = AdminClient(client_settings(bootstrap))
     begin = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     group = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[begin])
@@ -44,7 +44,7 @@ def prepare(bootstrap: str, group_id: str) -> None:
 
 
 class Worker(threading.Thread):
-    """A member of a share group: accepts what it has done, and rejects what nobody can do.
+    """A member of a share group: accepts what it has done, and rejects what cannot be done.
 
     Attributes:
         accepted, rejected: how many records; they count once the broker has confirmed it.

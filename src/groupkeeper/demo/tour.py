@@ -90,7 +90,7 @@ def total_lag(described: str) -> int:
 
 
 def rewind(terminal: Terminal, sent: list[traffic.Sent]) -> None:
-    say(emphasised(f"\nAct: {STOPPED_GROUP} charged the wrong amounts in the last hour; it shall read that hour again"))
+    say(emphasised(f"\nAct: {STOPPED_GROUP} charged wrong amounts in the last hour; it has to read that hour again"))
     since_ms = (int(time.time() * 1000) - traffic.HOUR_MS) // 1000 * 1000
     since = datetime.fromtimestamp(since_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000")
     reset = f"kafka-consumer-groups --reset-offsets --group {STOPPED_GROUP} --all-topics --to-datetime {since}"
@@ -139,7 +139,7 @@ def forget_a_topic(terminal: Terminal) -> None:
         expect="payments",
     )
     left = terminal.show(
-        "only orders is left, and nothing of payments holds back or alarms anybody",
+        "only orders is left, and nothing of payments is late or stale any more",
         f"kafka-consumer-groups --describe --group {STOPPED_GROUP}",
         expect="orders",
     )

@@ -29,7 +29,7 @@ class Places:
     """The rows of a table of offsets, by column, without what is the group's own.
 
     A row is a partition that a group has an offset for, or that a member is assigned; ``members`` has None for what is
-    assigned to nobody, ``ends`` for logs whose end isn't known: ``failures`` say why (no leader, no topic, no
+    assigned to no member, ``ends`` for logs whose end isn't known: ``failures`` say why (no leader, no topic, no
     permission …). Groups without members share their places when they have offsets in the same partitions.
     """
 

@@ -135,7 +135,7 @@ class ShareChange:
         self, after: Mapping[str, Mapping[TopicPartition, int]], topics: Iterable[str] | None = None
     ) -> None:
         """Write down what is about to be done. Offsets that aren't in ``after`` are deleted: all of the groups, or
-        those of ``topics``. Does nothing where nothing changes, or nobody may know what is there."""
+        those of ``topics``. Does nothing where nothing changes, or where the offsets may not be read."""
         if self._recorder is None:
             return
         chosen = None if topics is None else frozenset(topics)

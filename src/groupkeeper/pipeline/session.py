@@ -222,7 +222,7 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
 
 
 def _look_for_master(master: str) -> None:
-    """Raises SourceError when nobody listens at the URL of a standalone master, nor at the others' that it names."""
+    """Raises SourceError when nothing listens at the URL of a standalone master, nor at the others' that it names."""
     if master.startswith("spark://"):
         _look_for("Spark master", "--master", master.removeprefix("spark://").split(","))
 

@@ -44,7 +44,7 @@ ShareStateRecord: TypeAlias = ShareSnapshot | ShareUpdate | ShareTombstone
 
 
 def decode_share_state(key: bytes, value: bytes | None) -> ShareStateRecord | None:
-    """The record with these bytes; None for one of an unknown type, and for a tombstone of updates, which nobody
+    """The record with these bytes; None for one of an unknown type, and for a tombstone of updates, which no broker
     writes: both are skipped. Raises `MalformedMessage`.
     """
     record_type = _leading_int16(key, "key")

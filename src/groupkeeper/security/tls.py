@@ -62,7 +62,7 @@ def choose_suites(context: ssl.SSLContext, properties: Mapping[str, str]) -> Non
             context.set_ciphers(":".join(others))
         except ssl.SSLError:
             raise BadCredentials(f"ssl.cipher.suites={','.join(names)}: OpenSSL has none of the suites") from None
-    # Which suites TLS 1.3 uses cannot be told to OpenSSL from Python; whether it is used at all can.
+    # Python cannot choose OpenSSL's suites of TLS 1.3; whether it is used at all can.
     if modern and 0 < len(modern) < len(_TLS13_SUITES):
         missing = ",".join(name for name in _TLS13_SUITES if name not in modern)
         raise UnsupportedCredentials(f"ssl.cipher.suites: TLS 1.3 takes all of its suites or none here: add {missing}")

@@ -24,7 +24,7 @@ def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> b
 
 
 async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
-    """The coordinator's answer, or its refusal for somebody who may not do `operation`."""
+    """The coordinator's answer, or its refusal for a principal that may not do `operation`."""
     if not may(broker, call, operation, group_id):
         return refuse(request, GroupAuthorizationFailed())
     return await broker.groups.ask(group_id, request, call)

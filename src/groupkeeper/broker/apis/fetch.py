@@ -213,7 +213,7 @@ class _Reading:
                 f"The end of epoch {part.last_fetched_epoch} of {log.topic}-{log.index} is not known"
             )
         if part.last_fetched_epoch == LEADER_EPOCH and part.fetch_offset > log.log_end_offset:
-            self._has_error = True  # as an error it is told at once
+            self._has_error = True  # as an error it is answered at once
             answer.aborted_transactions = None
             answer.diverging_epoch = EpochEndOffset(LEADER_EPOCH, log.log_end_offset)
             return answer

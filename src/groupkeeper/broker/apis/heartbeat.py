@@ -24,6 +24,6 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     response = await ask(broker, call, Operation.READ, request.group_id, request)
     assert isinstance(response, HeartbeatResponse)
     if response.error_code == CoordinatorLoadInProgress.code:
-        # Nobody lost its place in a group that is still being read.
+        # No member lost its place in a group that is still being loaded.
         return HeartbeatResponse(error_code=NONE)
     return response

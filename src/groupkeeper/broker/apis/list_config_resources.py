@@ -18,7 +18,7 @@ KEY = 74
 VERSIONS = (0, 1)
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
-"""The types that may be asked for, in the order in which they are told."""
+"""The types that may be asked for, in the response's order."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -1,6 +1,6 @@
 """APIs of what this broker lacks: SASL, stored ACLs, delegation tokens, quotas, SCRAM users, voters.
 
-It answers as Apache Kafka 4.3.1 does where these are not set up, so that clients and tools which ask are told so.
+It answers as Apache Kafka 4.3.1 does where these are not set up, so that clients and tools which ask get that answer.
 """
 
 from __future__ import annotations

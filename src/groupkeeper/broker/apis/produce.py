@@ -71,7 +71,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, ProduceRequest)
     if request.acks == 0:
-        # Nobody waits for an answer; this is how its producer hears of it.
+        # The producer waits for no answer; this is how it hears of it.
         raise CloseConnection(f"a Produce request without acknowledgement failed: {error.name}")
     return ProduceResponse(
         [
@@ -151,7 +151,7 @@ def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> 
     is_from_log = isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords)
     start = log.log_start_offset if log is not None and is_from_log else -1
     if not isinstance(error, RefusedRecords):
-        # Only what is wrong with single records is told in words (Kafka 4.3.1 ReplicaManager).
+        # Only errors of single records have a message (Kafka 4.3.1 ReplicaManager).
         return PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
     return PartitionProduceResponse(
         index,

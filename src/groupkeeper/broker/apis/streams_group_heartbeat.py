@@ -87,7 +87,7 @@ def _is_valid(name: str) -> bool:
 
 
 def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
-    """Creates internal topics, all or none unless one fails; returns what is to be told beside that they are missing:
+    """Creates internal topics, all or none unless one fails; returns what to say beside that they are missing:
     why they stay so.
     """
     if not may_cluster(broker, call, Operation.CREATE):

@@ -42,7 +42,7 @@ _log = getLogger("groupkeeper.broker")
 OFFSETS_TOPIC = "__consumer_offsets"
 _PATIENCE_AT_START_S = 0.2
 _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
-"""Requests for which the coordinator must be told more than they say."""
+"""Requests for which the coordinator needs more than they say."""
 
 
 class GroupRuntime:
@@ -51,7 +51,7 @@ class GroupRuntime:
     Attributes:
         settings: what the coordinators decide by.
         meters: what all partitions record.
-        refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
+        refused_by_absence: by partition that resigned, how many requests came while it had no coordinator.
     """
 
     def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
@@ -168,7 +168,7 @@ class GroupRuntime:
     def _topic_changed(self, topic: Topic) -> None:
         self._topics.forget()
         if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self.shards):
-            # Groups change their partition with the number of partitions: everything is found anew.
+            # Groups change their partition with the number of partitions: all are looked up again.
             self._host.unload()
             self._host.start(topic.partitions)
 

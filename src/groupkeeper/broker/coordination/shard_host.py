@@ -158,7 +158,7 @@ class HostedShard(Generic[R]):
     ) -> None:
         """Appends records and makes them part of the state.
 
-        Raises `KafkaError` as clients are told it: nothing has happened then, or, of records that need not be in one
+        Raises `KafkaError` as clients get it: nothing has happened then, or, of records that need not be in one
         batch, less. After `UnknownServerError` it may have failed.
         """
         refusal = None
@@ -201,7 +201,7 @@ class HostedShard(Generic[R]):
     def _remove_topics(self) -> None:
         self._removal = None
         if self.is_loading or self.failure is not None:
-            return  # after the load, or whoever comes after it
+            return  # after the load, or what follows it
         while self._removed_topics:
             try:
                 self._forget_topics(self._removed_topics[0])

@@ -1,4 +1,4 @@
-"""The coordinators' records in a partition log: appending, and what clients are told when that fails."""
+"""The coordinators' records in a partition log: appending, and the error for clients when that fails."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MAPPED: dict[type[KafkaError], type[KafkaError]] = {
 
 
 def map_log_error(error: KafkaError) -> KafkaError:
-    """The error of a log as clients of the coordinator are told it."""
+    """The error of a log as clients of the coordinator get it."""
     mapped = _MAPPED.get(type(error))
     return error if mapped is None else mapped()
 

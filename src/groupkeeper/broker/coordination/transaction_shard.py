@@ -148,7 +148,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             self._settle_all(self.coordinator.abort_timed_out(self._around.now_ms()))
 
     def expire_ids(self) -> None:
-        """Forgets transactional ids that nobody uses."""
+        """Expires transactional ids that are not used."""
         if self.failure is None and not self.is_loading:
             self._settle_all((self.coordinator.expire_ids(self._around.now_ms()),))
 

@@ -38,7 +38,7 @@ class TransactionRuntime:
     """Starts and stops transaction coordinators with their partitions, and brings requests to them.
 
     Attributes:
-        refused_by_absence: by partition that resigned, how many requests came while nobody coordinated it.
+        refused_by_absence: by partition that resigned, how many requests came while it had no coordinator.
     """
 
     def __init__(self, broker: Node, groups: GroupRuntime) -> None:

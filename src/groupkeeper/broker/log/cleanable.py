@@ -45,7 +45,7 @@ class Dirty(NamedTuple):
     """What a pass would compact.
 
     Attributes:
-        segments: those that it may write anew, from the first on.
+        segments: those that it may rewrite, from the first on.
         dirty_offset, end_offset: the part that no pass has read.
         ratio: that part's share of all their bytes.
         is_due: whether a record in it has waited for `max.compaction.lag.ms`.

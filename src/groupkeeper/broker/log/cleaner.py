@@ -221,7 +221,7 @@ class LogCleaner:
                     yield log
 
     def _forget(self, topic: Topic) -> None:
-        """A topic was deleted; one of the same name begins anew."""
+        """A topic was deleted; one of the same name starts afresh."""
         gone = [key for key in self._cleaned if key[0] == topic.name]
         for key in gone:
             del self._cleaned[key]

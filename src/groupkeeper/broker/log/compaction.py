@@ -34,7 +34,7 @@ _SHORT = 16
 
 
 class Cleaned(NamedTuple):
-    """A segment that was written anew, under the suffix `.cleaned`, and those it stands for."""
+    """A segment that was rewritten, under the suffix `.cleaned`, and those it stands for."""
 
     old: Sequence[Segment]
     new: Segment
@@ -234,7 +234,7 @@ class Compaction:
 def _batches(segment: Segment) -> Iterator[tuple[bytes, int, BatchHeader]]:
     """Every batch of a sealed segment, as buffer, position in it and header. Raises CorruptRecord, OSError.
 
-    The file is opened apart, so that it can be read although somebody removes it meanwhile.
+    The file is opened apart, so that it can be read although it is removed meanwhile.
     """
     descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:

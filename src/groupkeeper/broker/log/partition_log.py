@@ -42,7 +42,7 @@ LEADER_EPOCH = 0
 
 
 class Waiter:
-    """Somebody who waits until a number of bytes has been appended to any of several partitions."""
+    """A request that waits until a number of bytes has been appended to any of several partitions."""
 
     __slots__ = ("_missing_bytes", "woken")
 
@@ -195,7 +195,7 @@ class PartitionLog:
         start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
         try:
             segment = self._segment_for(header, len(batch))
-            if batch.startswith(start):  # whoever made the batch knew its place
+            if batch.startswith(start):  # the batch was made for its place
                 segment.append(header, batch)
             else:
                 segment.append(header, start, memoryview(batch)[_PATCHED:])
@@ -267,7 +267,7 @@ class PartitionLog:
         del self._segments[:count]
 
     def take_retired(self) -> list[str]:
-        """Paths of files that no longer count and may be removed; each is told once."""
+        """Paths of files that no longer count and may be removed; each is returned once."""
         retired, self._retired = self._retired, []
         return retired
 

@@ -25,7 +25,7 @@ class RefusedRecords(InvalidRecord):
     """Some records of a batch are not allowed.
 
     Attributes:
-        reason: class of the error that the producer is told.
+        reason: class of the error in the producer's response.
         record_errors: index in the batch of each such record, and what is wrong with it.
     """
 

@@ -110,7 +110,7 @@ class Segment:
                     return position + at
                 at += _LENGTH_PREFIX + length
             if at == 0:
-                break  # less than a header remains: somebody else has shortened the file
+                break  # less than a header remains: another process has shortened the file
             position += at
         return self.size
 
@@ -280,7 +280,7 @@ def find_batch_behind(descriptor: int, size: int, position: int, next_offset: in
 def _end_of_torn_records(rest: bytes, size: int, next_offset: int) -> int:
     """Where the records end of a batch at the beginning that ends past `size`, the end of the file; 0 if there is none.
 
-    Where only its length is wrong, its records end before the next batch. Of compressed records that can't be told:
+    Where only its length is wrong, its records end before the next batch. Of compressed records that is unknown:
     they count as torn, as every broken tail does in Apache Kafka.
     """
     at = 0

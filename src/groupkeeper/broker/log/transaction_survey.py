@@ -14,7 +14,7 @@ class TransactionSurvey:
     """Follows batches and markers in the order of the log (Kafka 4.3.1 CleanedTransactionMetadata).
 
     Attributes:
-        observed: aborted transactions of which a batch was met; readers must still be told of them.
+        observed: aborted transactions of which a batch was met; readers still need them.
         gone: those of which none was met.
     """
 

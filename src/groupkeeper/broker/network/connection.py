@@ -111,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports are none of asyncio's classes, so there is nothing to check.
         self._transport = cast("asyncio.Transport", transport)
         if self._server.is_closing:
-            # It was accepted just before: nobody would stop it.
+            # It was accepted just before: nothing else would stop it.
             self._transport.abort()
             return
         peer = transport.get_extra_info("peername")
@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         # What was received completely is still served (a produce with acks=0, for one); then the connection is closed.
-        # A request that waits for something (a Fetch, a JoinGroup) waits for nobody now: it is given up.
+        # A request that waits for something (a Fetch, a JoinGroup) has no reader now: it is given up.
         self._at_end = True
         self._wake()
         self._end_timer = self._loop.call_later(_END_GRACE_S, self._give_up)
@@ -246,7 +246,7 @@ class Connection(asyncio.BufferedProtocol):
         except CloseConnection as reason:
             self._close_because(reason)
         finally:
-            # However serving ends: a connection that nobody serves must not stay open.
+            # However serving ends: a connection that is not served must not stay open.
             transport.close()
             if self._is_tls and self._at_end:
                 self._server.connections.discard(self)
@@ -294,7 +294,7 @@ class Connection(asyncio.BufferedProtocol):
         self._close_because(CloseConnection(reason))
 
     def close_if_idle(self, since: float) -> None:
-        """Closes the connection if nothing came or went since that time of the loop, and nobody waits for an answer."""
+        """Closes the connection if it was idle since that time of the loop, and no request waits for an answer."""
         if self._active_at <= since and not self._is_serving and self._transport is not None:
             self._transport.close()
 

@@ -47,7 +47,7 @@ def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
 
 
 class _Cached:
-    """What the client wants of a partition, and what it was told last."""
+    """What the client wants of a partition, and what the last response said of it."""
 
     __slots__ = ("high_watermark", "log_start_offset", "wanted")
 
@@ -65,7 +65,7 @@ class _Cached:
             or told.log_start_offset != self.log_start_offset
             or told.diverging_epoch.epoch >= 0
         )
-        # An error is told again and again, and so is its end.
+        # Errors are repeated in every response; so is the first success after one.
         self.high_watermark = _UNKNOWN if told.error_code else told.high_watermark
         self.log_start_offset = told.log_start_offset
         return news

@@ -66,7 +66,7 @@ def listeners_of(config: Config) -> list[Listener]:
 
 def given_port(given: Mapping[str, str], port: int, protocol: str = "PLAINTEXT") -> dict[str, str]:
     """The settings with only the first listener that clients use, on this port. Its name and hosts stay those that are
-    given, so that clients are told the same name; without any it is named after the protocol, on 127.0.0.1. Raises
+    given, so that clients get the same name; without any it is named after the protocol, on 127.0.0.1. Raises
     `InvalidSetting`.
     """
     config = Config.from_texts({name: text for name, text in given.items() if name in _NAMING})
@@ -86,7 +86,7 @@ def _text(listener: Listener) -> str:
 
 
 def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
-    """What clients of each listener are told. `bound` has the listeners with their real ports, by name."""
+    """The addresses that clients of each listener get. `bound` has the listeners with their real ports, by name."""
     advertised = {}
     for text in config.advertised_listeners:
         given = parse_listener(text, "advertised.listeners")
@@ -102,7 +102,7 @@ def _reachable(listener: Listener, node_id: int) -> Endpoint:
 
         host = getfqdn()
         _log.warning(
-            "listener %s is on every address and advertised.listeners has no other: clients are told to come to %s",
+            "listener %s is on every address and advertised.listeners has no other: clients are sent to %s",
             listener.name,
             host,
         )

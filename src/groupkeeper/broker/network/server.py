@@ -52,7 +52,7 @@ class Server:
     def bind(self, listener: Listener) -> int:
         """Takes a listener's addresses and returns its port (the one that was taken when 0 was asked for).
 
-        Nobody can connect before `listen`. Raises OSError.
+        No client can connect before `listen`. Raises OSError.
         """
         sockets = _bind(listener.host, listener.port)
         self._bound += [(listener, one) for one in sockets]

@@ -1,4 +1,4 @@
-"""The broker's metrics under Kafka's names, read when somebody asks for them (docs/metrics.md)."""
+"""The broker's metrics under Kafka's names, read when they are asked for (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Metrics:
         ]
 
     async def serve(self, port: int = 0) -> MetricsEndpoint:
-        """Answers Prometheus on 127.0.0.1; port 0 takes a free one. Whoever calls closes it. Raises OSError,
+        """Answers Prometheus on 127.0.0.1; port 0 takes a free one. The caller closes it. Raises OSError,
         `InvalidSetting` when the library is missing.
         """
         from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint

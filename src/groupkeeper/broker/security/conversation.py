@@ -62,7 +62,7 @@ class Plain:
 
 
 def require_same(authorization_id: str, username: str) -> None:
-    """Nobody acts for another one. Raises `LoginRefused`."""
+    """The authorization id must be the user itself. Raises `LoginRefused`."""
     if authorization_id and authorization_id != username:
         raise LoginRefused(
             "Authentication failed: Client requested an authorization id that is different from username"

@@ -1,4 +1,4 @@
-"""A CA for a test or a developer, with a certificate of the broker signed by it. Nobody else may trust it."""
+"""A CA for a test or a developer, with a certificate of the broker signed by it. Trust it nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings as clients are told them: value, where it comes from, and what else could have given it (KIP-226).
+"""Settings as DescribeConfigs answers them: value, where it comes from, and what else could have given it (KIP-226).
 
 Order, sources and synonyms are those of Apache Kafka 4.3.1.
 """

@@ -28,7 +28,7 @@ QUOTAS = frozenset(
     ["leader.replication.throttled.rate", "follower.replication.throttled.rate",
      "replica.alter.log.dirs.io.max.bytes.per.second"]
 )  # fmt: skip
-"""Numbers that only change while a broker runs, and are told only where they are given."""
+"""Numbers that only change while a broker runs, and are described only where they are given."""
 
 
 class KafkaSetting(NamedTuple):

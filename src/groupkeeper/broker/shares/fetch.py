@@ -85,7 +85,7 @@ class _ShareFetch:
         while True:
             self._answers = {}
             led = await self._load()
-            if wanted.session.is_over:  # on another connection; nobody would give back what is acquired now
+            if wanted.session.is_over:  # on another connection; what is acquired now would never be released
                 raise ShareSessionNotFound
             readings = self._read(led)
             size = sum(len(reading.records) for reading in readings.values())

@@ -49,7 +49,7 @@ class LedPartition:
         log: the partition that is read.
         states: the records' states.
         is_fenced: whether it is led no more; every call raises `NotLeaderOrFollower` then.
-        is_void: whether the state was begun anew meanwhile: nothing that is known here may be stored any more.
+        is_void: whether the state was reset meanwhile: nothing that is known here may be stored any more.
         waiters: fetches that wait for records to be given back.
     """
 
@@ -151,7 +151,7 @@ class LedPartition:
             )
         except KafkaError as error:
             told = _as_told(error)
-            if not isinstance(told, CoordinatorNotAvailable):  # somebody else's state counts, or none any more
+            if not isinstance(told, CoordinatorNotAvailable):  # another leader's state counts, or none any more
                 self._owner.drop(self._key)
             raise told from error
         self.states.stored(start_offset)
@@ -248,7 +248,7 @@ class SharePartitions:
         log = None if topic is None else topic.partition(index)
         if log is None:
             raise UnknownTopicOrPartition
-        led = self._led.get(key)  # somebody else may have loaded it meanwhile
+        led = self._led.get(key)  # another request may have loaded it meanwhile
         if led is None:
             start_offset = state.start_offset
             if start_offset == UNKNOWN_OFFSET:
@@ -269,7 +269,7 @@ class SharePartitions:
         return log.high_watermark if found is None else found[1]
 
     def drop(self, key: SharePartitionKey) -> None:
-        """Forgets a share-partition; the next fetch loads it anew."""
+        """Forgets a share-partition; the next fetch loads it again."""
         led = self._led.pop(key, None)
         if led is not None:
             led.fence()
@@ -286,7 +286,7 @@ class SharePartitions:
             self.drop(key)
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Runs something that nobody waits for, until the broker stops."""
+        """Runs something in the background, until the broker stops."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

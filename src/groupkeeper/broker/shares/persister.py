@@ -51,7 +51,7 @@ class SharePersister:
         """Stores what changed; it is in the log when this returns.
 
         Args:
-            state_epoch: as read. `FencedStateEpoch` is raised when the share-partition was begun anew since: its
+            state_epoch: as read. `FencedStateEpoch` is raised when the share-partition was reset since: its
                 offset was altered, or the group deleted and made again. What the leader knows is void then.
             start_offset: −1 keeps the one that is stored.
             delivery_complete_count: records from the start offset on that are acknowledged or archived.

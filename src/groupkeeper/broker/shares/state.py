@@ -103,7 +103,7 @@ class ShareStateRuntime:
     # ------------------------------------------------------------------ operations
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
-        """Begins anew at an offset. Raises as `ShareStateCoordinator.initialize`."""
+        """Starts again at an offset. Raises as `ShareStateCoordinator.initialize`."""
         shard, count, now_ms = self._at(key)
         shard.settle(shard.coordinator.initialize(key, state_epoch, start_offset, count, now_ms), now_ms)
         self._begun_anew(key)
@@ -189,7 +189,7 @@ class ShareStateRuntime:
 
     def _topic_changed(self, topic: Topic) -> None:
         if topic.name == SHARE_STATE_TOPIC and len(topic.partitions) != len(self.shards):
-            # Share-partitions change their place with the number of partitions: everything is found anew.
+            # Share-partitions change their place with the number of partitions: all are looked up again.
             self._unload()
             self._start_shards(topic)
 

@@ -133,7 +133,7 @@ UNDECIDED = (
 
 
 def check(options: Options, warn: Callable[[str], None]) -> None:
-    """Refuse what doesn't go together, by raising UsageProblem; ``warn`` is told what is only doubtful."""
+    """Refuse what doesn't go together, by raising UsageProblem; ``warn`` gets what is only doubtful."""
     if not options.has("validate-regex") and not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     _check_describe(options)

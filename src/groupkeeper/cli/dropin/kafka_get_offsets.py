@@ -153,7 +153,7 @@ async def _partitions(admin: Admin, rules: Sequence[Rule], exclude_internal: boo
     described = (await admin.describe_topics(names)).all() if names else {}
     partitions = [
         TopicPartition(name, partition.partition)
-        # What is skipped is told in this order.
+        # What is skipped is reported in this order.
         for name in java.topic_order(names)
         for partition in described[name].partitions
         if any(rule.has_topic(name) and rule.has_partition(partition.partition) for rule in rules)

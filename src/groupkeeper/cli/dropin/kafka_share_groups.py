@@ -311,7 +311,7 @@ def _undeletable(group_id: str, state_by_group: Mapping[str, GroupState | None])
 
 
 def _verdict(failure: Failure | None) -> str:
-    """The first words of --delete-offsets, "" for none: what fails by topic is told in the table only."""
+    """The first words of --delete-offsets, "" for none: what fails by topic is in the table only."""
     if failure is None or isinstance(failure, TopicAuthorizationFailed | UnknownTopicOrPartition):
         return ""
     if isinstance(failure, InvalidGroupId | GroupIdNotFound | GroupAuthorizationFailed | NonEmptyGroup):

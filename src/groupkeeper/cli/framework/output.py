@@ -49,7 +49,7 @@ def complain(text: str) -> None:
 def complain_and_say(texts: Iterable[tuple[str, str]]) -> None:
     """Write pairs: the first to standard error, and after it the second to standard output.
 
-    Nobody sees the order when the two go to different places: then each gets all at once. What ``texts`` raises is
+    The order cannot be seen when the two go to different places: then each gets all at once. What ``texts`` raises is
     raised when the pairs before are written. Raises as ``say`` does.
     """
     if _are_one_place():
@@ -101,7 +101,7 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
         try:
             status = run()
         except SystemExit:
-            flush()  # argparse ends so, after a help that perhaps nobody got
+            flush()  # argparse ends so, after a help that perhaps was not read
             raise
         flush()
     except BrokenPipeError:

@@ -45,7 +45,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--hours", type=_hours, default=24.0, metavar="H",
-        help="so far back from the last measurement goes what is told of the past; default: 24",
+        help="hours of history to show, counted back from the last measurement; default: 24",
     )  # fmt: skip
     add_clusters(parser, "no cluster is asked, and the tables are taken as they are")
     add_spark(parser)
@@ -104,7 +104,7 @@ def _target(options: Namespace) -> str:
 
 
 def summary_text(report: Report, *, is_coloured: bool = False) -> str:
-    """The report in short; colours are the only thing that a terminal is told."""
+    """The report in short; colours are all that a terminal gets beside text."""
     from groupkeeper.pipeline.report import page, words
 
     tone, sentence = page.verdict(report)

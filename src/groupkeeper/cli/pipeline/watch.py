@@ -20,7 +20,7 @@ __all__ = ["Screen", "Stage"]
 
 _INTERVAL_S = 0.5
 _LEAST_S = 0.1
-"""No rate is told of less."""
+"""No rate is shown for less."""
 
 
 class Stage(NamedTuple):

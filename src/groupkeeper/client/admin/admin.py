@@ -315,7 +315,7 @@ class Admin:
     ) -> Batch[MemberToRemove, None]:
         """Make members leave their group: those that are named, or all of them, by ``ALL``.
 
-        ``reason`` is told to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
+        ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
         """
         from groupkeeper.client.admin import groups

@@ -32,7 +32,7 @@ class Security:
         return None
 
     async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:
-        """Asked after a broker hung up before anything was said: why it did, None when that can't be told."""
+        """Asked after a broker hung up before anything was said: why it did, None when that is unknown."""
         from groupkeeper.client.security.tls_trouble import answers_with_tls, only_tls
 
         return only_tls(address) if await answers_with_tls(host, address.port, timeout_s) else None

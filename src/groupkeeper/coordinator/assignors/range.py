@@ -24,7 +24,7 @@ def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
 
 
 def _subscribers(spec: GroupSpec) -> dict[bytes, list[str]]:
-    """By topic, who subscribes to it, in order; no topic has nobody."""
+    """Sorted subscribers by topic; topics without subscribers are absent."""
     ordered = sorted(spec.members.items(), key=_rank)
     if spec.is_homogeneous:
         everybody = [member_id for member_id, _ in ordered]

@@ -71,7 +71,7 @@ def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
 
 
 def _take(target: TargetAssignment, is_free: Mapping[bytes, bytearray]) -> TargetAssignment:
-    """What of a target there still is and nobody took before; it is free no more."""
+    """What of a target still exists and is free; it is taken now."""
     own: dict[bytes, frozenset[int]] = {}
     for topic_id, some in target.items():
         flags = is_free.get(topic_id, b"")

@@ -45,7 +45,7 @@ class Roster:
     """Who is in the group, under which generation, protocol and leader: the content of a group record.
 
     `protocol_type` is None for a group that was never joined. `subscribed_topics` is None when they can't be known;
-    they are those of the latest generation, whoever joined or left since. `state_since_ms` is None in
+    they are those of the latest generation, also after a join or leave since. `state_since_ms` is None in
     records of old versions.
     """
 
@@ -216,7 +216,7 @@ class ClassicGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state clients are told; a group that is DEAD doesn't exist here any more."""
+        """The state in responses; a group that is DEAD doesn't exist here any more."""
         if isinstance(self.soft.rebalance, Joining):
             return GroupState.PREPARING_REBALANCE
         if isinstance(self.soft.rebalance, Syncing):

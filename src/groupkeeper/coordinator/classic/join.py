@@ -162,12 +162,12 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
         await_join(step, member, call.call_id, is_new=False)
         settle_join_phase(step)
         return step.result(parked=call.call_id)
-    # Subscriptions may have changed without a rebalance; whoever replays the record knows the new ones.
+    # Subscriptions may have changed without a rebalance; the record brings the new ones to a replay.
     step.roster = replace(step.roster, subscribed_topics=step.roster.find_subscribed_topics())
     step.records.append(group_record(step.group_id, step.roster))
     answer = generation_answer(step, new_id)
     if call.version < FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
-        # Told of its old leadership it would compute an assignment that nobody waits for, so it takes part as a
+        # As the leader it would compute an assignment that no SyncGroup waits for, so it takes part as a
         # follower.
         answer.leader = old_leader
         answer.members = ()

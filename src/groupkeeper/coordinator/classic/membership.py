@@ -73,7 +73,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: KafkaError, now_ms: int) -> Result:
-    """The leader's assignment could not be written: everybody waiting is told, and the group rebalances."""
+    """The leader's assignment could not be written: every parked SyncGroup gets the error, and the group rebalances."""
     step = Step(group, settings, now_ms)
     rebalance = step.rebalance
     assert isinstance(rebalance, Syncing)
@@ -88,7 +88,7 @@ def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: Kafk
 
 
 def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> Result:
-    """Answers Heartbeat and renews the session, also of a member that is told to rejoin."""
+    """Answers Heartbeat and renews the session, also of a member that must rejoin."""
     group = _joined(group, request.group_id)
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)

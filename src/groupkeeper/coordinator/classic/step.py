@@ -61,7 +61,7 @@ class Step:
         self._timers.append(Disarm(timer))
 
     def renew_session(self, member: Member) -> None:
-        """Starts the member's session timeout anew."""
+        """Restarts the member's session timeout."""
         self.arm(MemberSession(self.group_id, member.member_id), member.session_timeout_ms)
 
     def release(self, calls: tuple[int, ...], response: Message) -> None:
@@ -73,7 +73,7 @@ class Step:
         self._marks.append((meter, 1))
 
     def result(self, response: Message | None = None, *, parked: int | None = None) -> Result:
-        """The step's outcome: for a caller that gets `response`, or whose call id is `parked`; both None when nobody
+        """The step's outcome: for a caller that gets `response`, or whose call id is `parked`; both None when no caller
         asked.
         """
         answer: Message | Parked | None = response
@@ -96,7 +96,7 @@ class Step:
 
 
 def enter_join_phase(step: Step) -> None:
-    """Makes the group PreparingRebalance unless it is; parked SyncGroups are told to rejoin.
+    """Makes the group PreparingRebalance unless it is; parked SyncGroups get REBALANCE_IN_PROGRESS.
 
     `settle_join_phase` must follow once the change that caused it is made.
     """
@@ -127,7 +127,7 @@ def settle_join_phase(step: Step) -> None:
 
 
 def end_join_phase_early(step: Step) -> None:
-    """Ends a running join phase if nobody is missing any more; the first rebalance of a group never ends early."""
+    """Ends a running join phase if no member is missing any more; the first rebalance of a group never ends early."""
     if (
         isinstance(step.rebalance, Joining)
         and step.rebalance.initial is None
@@ -221,7 +221,7 @@ def begin_generation(step: Step, joining: Joining) -> None:
 
 
 def generation_answer(step: Step, member_id: str) -> JoinGroupResponse:
-    """JoinGroup's answer in the current generation: only the leader is told the members."""
+    """JoinGroup's answer in the current generation: only the leader gets the members."""
     return JoinGroupResponse(
         error_code=NONE,
         generation_id=step.roster.generation,

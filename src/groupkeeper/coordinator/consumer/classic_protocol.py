@@ -117,7 +117,7 @@ def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequ
 
 
 def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
-    """The member, None for a new one. A static member takes its instance id over, whoever holds it."""
+    """The member, None for a new one. A static member takes its instance id over from any other."""
     if request.group_instance_id is None:
         return step.group.members.get(member_id)
     holder = step.group.static_member(request.group_instance_id)
@@ -164,7 +164,7 @@ def _take_part(
     change = follow_subscription(step, settings, call, known, updated)
     reported = _owned(subscription, step.topics)
     if _replaces_last(step, settings, request.group_instance_id):
-        # Nobody reconciles with a target that the classic group computes anew.
+        # No member reconciles with a target that the classic group will replace.
         is_stale = change.must_bump or step.is_outdated() or step.group.assignment_epoch < step.group.group_epoch
         if not is_stale:
             updated = step.reconcile(updated.member_id, has_changed_subscription=change.has_changed, reported=reported)
@@ -210,7 +210,7 @@ def _owned(subscription: ConsumerProtocolSubscription, topics: TopicsImage) -> d
 
 
 def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: SyncGroupRequest) -> Result:
-    """Hands a member its assignment; nobody waits for a leader."""
+    """Replies with a member's assignment at once: the coordinator assigns, not a leader."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (
         None,
@@ -242,7 +242,7 @@ def heartbeat(
     step = Step(group, settings, topics, now_ms)
     step.arm_session(member)
     if _is_behind(group, topics) and all(one.classic is not None for one in group.members.values()):
-        # Nobody else's heartbeat would notice.
+        # No other member's heartbeat would notice.
         step.refresh(must_bump=False)
         step.update_target()
     must_rejoin = (
@@ -257,7 +257,7 @@ def heartbeat(
 
 
 def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
-    """Whether the target may have to be computed anew."""
+    """Whether the target may have to be recomputed."""
     return group.assignment_epoch < group.group_epoch or group.soft.checked_version != topics.version
 
 

@@ -158,12 +158,12 @@ def _move_timers(step: Step, group: ClassicGroup, settings: Settings, members: S
     for member in members:
         step.arm(session_timer(group_id, member, settings))
         if group.soft.rebalance is not None:
-            # Whoever is told to rejoin and doesn't was lost during the rebalance.
+            # A member that must rejoin and doesn't was lost during the rebalance.
             step.arm(Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms))
 
 
 def _released(rebalance: Rebalance | None) -> list[Released]:
-    """Everybody who waits for the rebalance is told to begin again, in the consumer group."""
+    """Every member that waits for the rebalance must rejoin, in the consumer group."""
     if rebalance is None:
         return []
     released = []

@@ -102,7 +102,7 @@ class ConsumerGroup:
     """A consumer group. Epochs start at 1.
 
     Attributes:
-        targets: what each member shall have at `assignment_epoch`; a member without has nothing.
+        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
         owner_by_partition: by topic id, the member that has a partition, or had it and must still give it back.
         subscriber_counts: how many members name a topic.
         regex_counts: how many members subscribe to a regular expression.
@@ -150,7 +150,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state clients are told."""
+        """The state in responses."""
         if not self.members:
             return GroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
@@ -171,7 +171,7 @@ class ConsumerGroup:
         return names if resolved is None else names | resolved.topics
 
     def subscribed_topics(self) -> set[str]:
-        """All names that somebody subscribes to."""
+        """All names that any member subscribes to."""
         topics = set(self.subscriber_counts)
         for regex in self.regex_counts:
             if regex in self.resolved:

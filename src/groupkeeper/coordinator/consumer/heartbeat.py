@@ -146,7 +146,7 @@ def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHear
 
 
 def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: str) -> ConsumerMember | None:
-    """The member, or None for a new one. Somebody who takes an instance id over does it here."""
+    """The member, or None for a new one. An instance id is taken over here."""
     is_joining = request.member_epoch == 0
     if request.instance_id is None:
         member = step.group.members.get(member_id)

@@ -1,7 +1,7 @@
 """Brings one member towards its target: first it gives back, then it gets.
 
 A pure function of the member, the target, what others have, and what the member says it has. A partition is offered to
-a member only once nobody else has it or still has to give it back, so no two members have it at once.
+a member only once no other member has it or still has to revoke it, so no two members have it at once.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def member_record(group_id: str, member: ConsumerMember) -> Entry:
 
 
 def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
-    """What a member shall have."""
+    """A member's target assignment."""
     topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
     return Entry(
         ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
@@ -105,7 +105,7 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Entry:
 
 
 def regex_tombstone(group_id: str, regex: str) -> Tombstone:
-    """Nobody subscribes to a regular expression any more."""
+    """No member subscribes to a regular expression any more."""
     return Tombstone(ConsumerGroupRegularExpressionKey(group_id, regex))
 
 

@@ -1,6 +1,6 @@
 """What the coordinator takes and gives: `Call` in, `Result` out.
 
-A handler computes and changes nothing. Whoever drives the coordinator (broker, simulator, test) does the same six
+A handler computes and changes nothing. The coordinator's driver (broker, simulator, test) does the same six
 steps with every result, in this order, without running another operation of the same coordinator in between:
 
 1. append `records` to the log, all or none (but see `is_atomic`), as part of `transaction` if there is one. If that
@@ -107,7 +107,7 @@ class Result(NamedTuple):
     """The outcome of one operation; see the module's text for what to do with it."""
 
     response: Message | Parked | None = None
-    """None when nobody asked: a timer ran out, loading ended, a topic was deleted."""
+    """None when no caller waits: a timer ran out, loading ended, a topic was deleted."""
     records: tuple[Record, ...] = ()
     is_atomic: bool = True
     """False when the records stand for themselves and may be appended in several batches."""

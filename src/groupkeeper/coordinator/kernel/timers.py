@@ -66,7 +66,7 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True)
 class ClassicRejoin:
-    """A member of a consumer group that speaks the classic protocol was told to rejoin and did not."""
+    """A member of a consumer group that speaks the classic protocol had to rejoin and did not."""
 
     group_type: ClassVar = GroupType.CONSUMER
     group_id: str

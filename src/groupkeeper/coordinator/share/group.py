@@ -20,7 +20,7 @@ SHARE_PROTOCOL_TYPE: Final = "share"
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """A member. `subscribed_topic_names` is sorted. It has a single state: what it was told to have, it has."""
+    """A member. `subscribed_topic_names` is sorted. It has a single state: it has what it was assigned."""
 
     member_id: str
     rack_id: str | None = None
@@ -108,7 +108,7 @@ class ShareGroup:
     """A share group. Epochs start at 1.
 
     Attributes:
-        targets: what each member shall have at `assignment_epoch`; a member without has nothing.
+        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
         subscriber_counts: how many members name a topic.
         partitions: None before there were any, which the log says, too.
     """
@@ -137,7 +137,7 @@ class ShareGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state clients are told."""
+        """The state in responses."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
     @property

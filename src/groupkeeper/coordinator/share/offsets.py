@@ -54,7 +54,7 @@ _GONE = "<UNKNOWN>"
 def alter(
     state: StateView, settings: Settings, call: Call, request: AlterShareGroupOffsetsRequest, now_ms: int
 ) -> Result:
-    """Begins share-partitions of an empty group anew; makes the group if there is none.
+    """Starts share-partitions of an empty group again; makes the group if there is none.
 
     Raises `InvalidGroupId`, `GroupIdNotFound` for a group of another type, `NonEmptyGroup`.
     """

@@ -45,7 +45,7 @@ def member_record(group_id: str, member: ShareMember) -> Entry:
 
 
 def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Entry:
-    """What a member shall have."""
+    """A member's target assignment."""
     topics = [target_value.TopicPartition(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
     return Entry(
         ShareGroupTargetAssignmentMemberKey(group_id, member_id),

@@ -56,7 +56,7 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
 def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
     """Groups whose share-partitions are forgotten go now; one with an error stays, and may be deleted again.
 
-    So does one whose offsets were altered meanwhile: without it nobody would know of its share-partitions any more.
+    So does one whose offsets were altered meanwhile: without it its share-partitions would be unknown.
     """
     codes = {key.group_id: error.code for key, error in errors.items()}
     written: list[Record] = []

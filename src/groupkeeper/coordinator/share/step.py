@@ -99,7 +99,7 @@ class ShareStep:
         self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
 
     def _is_behind_initialized(self) -> bool:
-        """Whether partitions of subscribed topics can be assigned that nobody is to have, or the other way round."""
+        """Whether subscribed partitions are in no target, or targets have partitions that are not subscribed."""
         targeted: dict[bytes, set[int]] = {}
         for target in self.group.targets.values():
             for topic_id, partitions in target.items():

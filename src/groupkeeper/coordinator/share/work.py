@@ -1,6 +1,6 @@
 """What the coordinator of a share group asks the share coordinator to do, as values.
 
-Whoever drives the coordinator does it afterwards, in its own time but in that order, and hands the share-partitions
+The coordinator's driver does it afterwards, in its own time but in that order, and hands the share-partitions
 that failed to `Coordinator.share_work_done`, which is another operation.
 """
 

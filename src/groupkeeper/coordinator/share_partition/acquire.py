@@ -81,7 +81,7 @@ def acquire(
 
 
 def archive_absent(partition: SharePartition, offset: int, end_offset: int) -> None:
-    """The log has no record from `offset` up to `end_offset` (compaction removed them): nobody has to get them."""
+    """The log has no record from `offset` up to `end_offset` (compaction removed them): no member has to get them."""
     if end_offset <= offset:
         return
     if not partition.in_flight:
@@ -109,7 +109,7 @@ def _archive_hole(partition: SharePartition, first: int, last: int) -> None:
 
 
 def archive_acquired(partition: SharePartition, acquired: Sequence[Acquired], spans: Sequence[Span]) -> list[Acquired]:
-    """Takes back what was just acquired in `spans` and nobody may see (aborted transactions); returns the rest."""
+    """Releases what was just acquired in `spans` and no member may see (aborted transactions); returns the rest."""
     for span in spans:
         for one in acquired:
             first, last = max(one.first_offset, span.first), min(one.last_offset, span.last)
@@ -162,7 +162,7 @@ class _Acquisition:
     # ------------------------------------------------------------------ for the first time
 
     def _acquire_new(self, first: int, last: int) -> None:
-        """Records that nobody has got yet."""
+        """Records that no member has got yet."""
         wanted = self._max_records - self.count
         last_wanted = min(last, first + wanted - 1)
         last = min(last, self._span_end(last_wanted))

@@ -47,7 +47,7 @@ class Run:
 
     Attributes:
         delivery_count: how often they were acquired.
-        member_id: who has acquired them; empty when nobody has.
+        member_id: the member that acquired them; empty for none.
         deadline_ms: when the lock of acquired records ends.
         before: not None while a change of state waits to be stored: nothing else may change the run meanwhile.
     """

@@ -7,7 +7,7 @@ A record is available, acquired by one member until a deadline, acknowledged, or
 offset is done. Offsets between both ends that no batch has were acquired by an earlier leader, which ended before it
 could store anything about them: they are available, and never counted as delivered.
 
-A change that must survive the leader is a `Transition`: its records have their new state at once, but nobody else gets
+A change that must survive the leader is a `Transition`: its records have their new state at once; no other member gets
 them before it is stored. The caller writes its batches, with the start offset and the count of deliveries that are
 complete as they are at that moment (changes may overtake each other), says so (`stored`), then calls `complete`, or
 `roll_back` when that failed. Time is a parameter, locks end when the caller says so (`expire`).
@@ -50,7 +50,7 @@ class Transition(NamedTuple):
         runs: the records that wait for it.
         batches: what changed.
         is_owed: whether the start offset has to be stored in any case: locks ended before it, that isn't stored yet,
-            and somebody acknowledges such records, who is told that they are done.
+            and a member acknowledges such records: the reply says that they are done.
     """
 
     runs: tuple[Run, ...]
@@ -158,7 +158,7 @@ class SharePartition:
 
         Renewing is not a change to be stored: the lock then lasts until `renewed_until_ms`; None forbids it.
         Raises `InvalidRequest` for offsets that were never acquired, unordered or unknown types; `InvalidRecordState`
-        for records that somebody else or nobody has acquired.
+        for records that this member has not acquired.
         """
         changes = list(self._checked(member_id, acknowledgements, may_renew=renewed_until_ms is not None))
         changed: list[Run] = []
@@ -289,7 +289,7 @@ class SharePartition:
         del self.batches[:done]
 
     def move_start(self, offset: int) -> None:
-        """The log begins at `offset` now: what was before it is done, whoever has it."""
+        """The log begins at `offset` now: what was before it is done, acquired or not."""
         if offset <= self.start_offset:
             return
         del self.batches[: self.index_of(offset)]

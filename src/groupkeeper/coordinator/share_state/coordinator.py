@@ -1,7 +1,7 @@
 """The share coordinator of one partition of `__share_group_state`: how far share groups are in their partitions.
 
 A state machine without I/O like the group coordinator: its operations read the state and give records; `replay` is the
-only thing that changes it, so live state equals what the log gives after a restart. Whoever drives it appends the
+only thing that changes it, so live state equals what the log gives after a restart. Its driver appends the
 records of an operation, replays them, and only then answers.
 
 `partition_count` of an operation is the number of partitions that the topic has now, 0 for one that does not exist.
@@ -93,7 +93,7 @@ class ShareStateCoordinator:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, partition_count: int, now_ms: int
     ) -> ShareStateResult:
-        """Begins anew at an offset. Raises `InvalidRequest`, `FencedStateEpoch`, `UnknownTopicOrPartition`."""
+        """Starts again at an offset. Raises `InvalidRequest`, `FencedStateEpoch`, `UnknownTopicOrPartition`."""
         _require_partition(key)
         self._check_state_epoch(key, state_epoch)
         _require_existence(key, partition_count)
@@ -137,7 +137,7 @@ class ShareStateCoordinator:
         return ShareStateResult((self._record(key, state, written, leader_epoch, now_ms),), state)
 
     def summary(self, key: SharePartitionKey, partition_count: int) -> ShareState:
-        """The state without making anybody its leader; one that is unknown has start offset −1. Raises
+        """The state, without changing its leader; one that is unknown has start offset −1. Raises
         `InvalidRequest`, `UnknownTopicOrPartition`.
         """
         _require_partition(key)

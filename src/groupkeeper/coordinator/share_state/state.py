@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 UNKNOWN_OFFSET: Final = -1
-"""The start offset of a share-partition that nobody has read from yet; `share.auto.offset.reset` decides then."""
+"""The start offset of a share-partition before its first read; `share.auto.offset.reset` decides then."""
 UNKNOWN_COUNT: Final = -1
 
 _first_offset = attrgetter("first_offset")

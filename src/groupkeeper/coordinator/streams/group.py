@@ -31,7 +31,7 @@ UNRELEASED_TASKS: Final = 3
 
 
 class Role(IntEnum):
-    """What a member does with a task: run it, or keep its state near at hand. Nobody warms up in Kafka 4.3.1."""
+    """What a member does with a task: run it, or keep its state near at hand. Kafka 4.3.1 gives no warm-up tasks."""
 
     ACTIVE = 0
     STANDBY = 1
@@ -99,7 +99,7 @@ class StreamsSoft:
         metadata_hash: fingerprint of the topology's topics in that version.
         configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
         is_delayed: whether the first assignment waits for more members.
-        shutdown_member_id: who asked for the end of the whole application; None when nobody did.
+        shutdown_member_id: the member that asked for the end of the whole application; None for none.
         endpoint_epoch: grows with what is known of endpoints.
     """
 
@@ -128,7 +128,7 @@ class StreamsGroup:
         topology: None only while its log is being read.
         validated_topology_epoch: of the topology whose topics were all there when the group epoch was raised.
         assignment_configs: the settings for which the group epoch was raised, as texts by name.
-        targets: what each member shall have at `assignment_epoch`; a member without has nothing.
+        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
     """
 
     group_type: ClassVar = GroupType.STREAMS
@@ -156,7 +156,7 @@ class StreamsGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state clients are told."""
+        """The state in responses."""
         if not self.members:
             return GroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:

@@ -181,7 +181,7 @@ def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGr
     tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
     endpoint_epoch = step.soft.endpoint_epoch + (tells_tasks and reconciled.endpoint is not None)
     tells_endpoints = request.endpoint_information_epoch != endpoint_epoch
-    # Who has made the group will be told once more: Kafka starts counting with its second heartbeat.
+    # The member that made the group gets it once more: Kafka starts counting with its second heartbeat.
     endpoint_epoch = 0 if is_new else endpoint_epoch
     step.soft = replace(step.soft, endpoint_epoch=endpoint_epoch)
     active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in Role)
@@ -231,10 +231,10 @@ def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeat
 
 
 def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
-    """The first member gives the topology; others must have the same, or an older one, of which they are told."""
+    """The first member gives the topology; others must have the same; the reply's status names an older one."""
     known = step.group.topology
     if known is None:
-        if request.topology is None:  # the log has lost the group's; who joins anew brings one
+        if request.topology is None:  # the log has lost the group's; a member that joins brings one
             raise _unknown_member(request)
         step.write(records.topology_record(request.group_id, read_topology(request.topology)))
         return

@@ -2,7 +2,7 @@
 
 As `reconcile` for consumer groups, but a task has a role, and what counts is the process: the state of a task lies
 there, so a task waits until no other member of the same process has it in any role, and an active task also until
-nobody else anywhere runs it.
+no other member anywhere runs it.
 """
 
 from __future__ import annotations

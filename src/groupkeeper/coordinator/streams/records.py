@@ -82,7 +82,7 @@ def member_record(group_id: str, member: StreamsMember) -> Entry:
 
 
 def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
-    """What a member shall have."""
+    """A member's target assignment."""
     value = target_value.StreamsGroupTargetAssignmentMemberValue(
         *(task_ids(target, role, target_value.TaskIds) for role in Role)
     )

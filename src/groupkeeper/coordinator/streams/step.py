@@ -32,7 +32,7 @@ class StreamsStep:
         group: the group after what was written so far.
         soft: what it will know beyond the log.
         topics: the topics of the cluster.
-        told: what the member is to be told beside its tasks.
+        told: the statuses of the reply beside the tasks.
     """
 
     def __init__(self, group: StreamsGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:

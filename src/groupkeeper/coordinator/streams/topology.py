@@ -26,7 +26,7 @@ _NAMES_IN_MESSAGES = 3
 
 
 class StatusCode(IntEnum):
-    """What a member of a streams group is told beside its tasks (StreamsGroupHeartbeatResponse.Status)."""
+    """A status in the reply to a member of a streams group (StreamsGroupHeartbeatResponse.Status)."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1

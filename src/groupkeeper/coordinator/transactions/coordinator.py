@@ -1,6 +1,6 @@
 """The coordinator of the transactional ids of one partition of `__transaction_state`.
 
-A state machine like the group coordinator: it computes results and changes its state only by what it is told to replay
+A state machine like the group coordinator: it computes results, and changes its state only by what it has to replay
 and apply. `groupkeeper.coordinator.transactions.result` says how it is driven.
 """
 
@@ -132,7 +132,7 @@ class TransactionCoordinator:
                 yield moved(known.fenced(now_ms, self.settings.transaction_version))
 
     def expire_ids(self, now_ms: int) -> TransactionResult:
-        """Forgets transactional ids that nobody used for long."""
+        """Expires transactional ids that were not used for long."""
         oldest_ms = now_ms - self.settings.transactional_id_expiration_ms
         return TransactionResult(
             records=tuple(

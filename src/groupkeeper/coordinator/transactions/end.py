@@ -1,4 +1,4 @@
-"""EndTxn, and the ends that nobody asks for: timeouts.
+"""EndTxn, and the end of transactions by timeout.
 
 Up to version 4 the epoch belongs to the producer; from version 5 on (transaction.version 2, KIP-890) to the
 transaction, so a repeated request is known by its epoch.

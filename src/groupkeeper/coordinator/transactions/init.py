@@ -36,7 +36,7 @@ def init_producer_id(
 ) -> TransactionResult:
     """Gives the caller the next epoch of its transactional id.
 
-    A producer that names the id and epoch it had goes on after an error; it is refused when somebody else took over.
+    A producer that names the id and epoch it had goes on after an error; it is fenced when another producer took over.
     """
     if (request.producer_id < 0) != (request.producer_epoch < 0) or not request.transactional_id:
         raise InvalidRequest
@@ -52,7 +52,7 @@ def init_producer_id(
     if known.status.is_ending:
         raise ConcurrentTransactions
     if known.status is TransactionStatus.ONGOING:
-        # The caller tries again and finds the transaction aborted; the epoch it was aborted with is nobody's.
+        # The caller tries again and finds the transaction aborted; no producer is given the epoch of that abort.
         fenced = known.fenced(now_ms, settings.transaction_version)
         wait = InitProducerIdResponse(
             error_code=ConcurrentTransactions.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH

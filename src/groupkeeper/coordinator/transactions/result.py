@@ -1,6 +1,6 @@
 """What the transaction coordinator takes and gives.
 
-Whoever drives it does the same with every result, in this order, without running another operation of the same
+Its driver does the same with every result, in this order, without running another operation of the same
 coordinator in between:
 
 1. append `records` to the log, all or none (but see `is_atomic`). If that fails, hand the error to
@@ -57,13 +57,13 @@ class TransactionResult:
     """The outcome of one operation; see the module's text for what to do with it."""
 
     response: Message | None = None
-    """None when nobody asked."""
+    """None when no caller waits."""
     records: tuple[TransactionRecord, ...] = ()
     is_atomic: bool = True
     """False when the records stand for themselves and may be appended in several batches."""
     soft: tuple[LastEpoch, ...] = ()
     ending: Transaction | None = None
-    """A transaction whose outcome is decided and must be told to its partitions."""
+    """A transaction whose outcome is decided and must be written to its partitions."""
     takes_producer_id: bool = False
 
 

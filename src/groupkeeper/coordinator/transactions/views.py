@@ -16,7 +16,7 @@ _NAMES = frozenset(status.value for status in TransactionStatus)
 
 def list_transactions(known: Iterable[Transaction], request: ListTransactionsRequest, now_ms: int) -> TransactionResult:
     """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all. State names that
-    don't exist are told back. Patterns are the shell's matter.
+    don't exist are returned. Patterns are the shell's matter.
     """
     states, producer_ids = set(request.state_filters), set(request.producer_id_filters)
     found = [

@@ -383,7 +383,7 @@ async def _compare(
 async def _last_of(
     target: Admin, ends: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
 ) -> dict[TopicPartition, FirstRecord]:
-    """The last records of the target's logs that were committed, or are in no transaction; those that can be told."""
+    """The last records of the target's logs that were committed, or are in no transaction; those that can be found."""
     oldest = {Position(*place, latest): begin for place, (begin, latest) in ends.items()}
     last = await last_records(target, oldest, timeout_ms=timeout_ms)
     found = {_place(at): record for at, record in last.done.items() if record is not None}

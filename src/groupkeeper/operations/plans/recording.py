@@ -40,7 +40,7 @@ class Begun(NamedTuple):
 class Recorder:
     """Journals what one command does: one change, in as many parts as it has.
 
-    ``on_failure`` is told, once, that the journal cannot be written, and the command goes on without; None: then
+    ``on_failure`` is called, once, when the journal cannot be written, and the command goes on without; None: then
     ``begin`` raises JournalUnwritable, and the command must not go on. ``command`` are its words, as they were given.
 
     Attributes:

@@ -63,7 +63,7 @@ class Facts(NamedTuple):
     ``leaves_out`` records of aborted transactions before it, as consumers of committed records do. ``is_append_time``:
     the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the time of the target's
     record finds, where that isn't the time looked for. ``last``: the same for the target's last record, where no record
-    there is late enough; None: that could not be told. ``ours`` and ``theirs``: what lies there in source and target.
+    there is late enough; None: that is unknown. ``ours`` and ``theirs``: what lies there in source and target.
     """
 
     committed: int

@@ -1,4 +1,4 @@
-"""Walks along logs from an offset on, over batches: records that transactions aborted are told from others.
+"""Walks along logs from an offset on, over batches: records of aborted transactions are marked.
 
 A marker of a transaction has an offset and a time as records have, and a lookup by time (ListOffsets) may lead to it:
 records with times of their own (a backfill, copies with original times) are then older than the marker before them.

@@ -90,6 +90,6 @@ def _read_longer(octets: Bytes, raw: Ints, behind: Ints) -> None:
 
 def _unaligned(data: bytes, kind: str) -> npt.NDArray[np.generic]:
     width = np.dtype(kind).itemsize
-    if len(data) < width:  # position 0 is always there: whoever has nothing to read at a row reads that
+    if len(data) < width:  # position 0 is always there: a row with nothing to read reads that
         data = bytes(data).ljust(width, b"\x00")
     return np.ndarray(shape=(max(0, len(data) - width + 1),), dtype=kind, buffer=data, strides=(1,))

@@ -55,8 +55,8 @@ def follow(
     refresh_s: float = 30,
     found: Plan | None = None,
 ) -> Summary:
-    """Append to the history what the clusters write, every `interval_s`, and make all other tables anew every
-    `refresh_s` when there is something new, until `stop` is set. A cluster that fails is told, and tried again.
+    """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
+    `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
 
     Raises SourceError when the directory can't be written.
     """

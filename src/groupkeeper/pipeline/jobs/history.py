@@ -75,7 +75,7 @@ def append(
 def _commits(
     output: Output, staged: DataFrame, known: NextOffsets, counts: _Counts, retentions: Retentions
 ) -> DataFrame:
-    """The new commits; why offsets went is told from what had been before."""
+    """The new commits; why offsets were removed follows from what was there before."""
     new = commits(staged)
     if not counts.tombstones:
         return new

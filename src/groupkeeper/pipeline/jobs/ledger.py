@@ -53,7 +53,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """Of the whole history: it begins anew when the directory is emptied."""
+        """Of the whole history: it starts again when the directory is emptied."""
         return str(self._last["id"])
 
     @property

@@ -84,7 +84,7 @@ class Output:
         return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
 
     def stage(self, frame: DataFrame, table: Table) -> Staged:
-        """Write what no reader shall see."""
+        """Write what readers must not see."""
         if frame.columns != table.names:
             raise AssertionError(f"{table.name}: columns {frame.columns}")
         path = self._aside(table)

@@ -68,7 +68,7 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 def _silence() -> None:
-    """What Py4J and PySpark log of calls that fail; the errors are told in our words."""
+    """What Py4J and PySpark log of calls that fail; the errors are shown in our words."""
     logging.getLogger().addHandler(logging.NullHandler())
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True

@@ -52,7 +52,7 @@ class Watch:
 
 
 class Run:
-    """`summary` is what has been done so far; who watches is told of it as it happens."""
+    """`summary` is what has been done so far; `watch` gets it as it happens."""
 
     def __init__(self, watch: Watch | None) -> None:
         self.watch = watch or Watch()

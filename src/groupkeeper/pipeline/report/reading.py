@@ -384,7 +384,7 @@ def _clusters(
 
 
 def _activity(rates: Iterable[Mapping[str, Any]], window: Window | None) -> tuple[Activity, ...]:
-    """In bins of a round length that begin at round times, so that hours can be told apart."""
+    """In bins of a round length that begin at round times, so that hours stay distinct."""
     if window is None:
         return ()
     first = int(window.since.timestamp() // 60)

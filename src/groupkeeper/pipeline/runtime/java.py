@@ -96,7 +96,7 @@ def _wrapped(java: Path, version: int) -> Path:
     if not script.is_file() or script.read_text() != text or script.stat().st_uid != os.getuid():
         script.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if home.stat().st_uid != os.getuid():
-            raise SourceError(f"{home} belongs to somebody else: remove it, or set TMPDIR")
+            raise SourceError(f"{home} belongs to another user: remove it, or set TMPDIR")
         with tempfile.NamedTemporaryFile("w", dir=script.parent, delete=False) as file:
             file.write(text)
         Path(file.name).chmod(0o700)

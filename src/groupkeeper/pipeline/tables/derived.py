@@ -126,7 +126,7 @@ MEMBERS = Table(
         Column("subscribed_topics", pa.list_(pa.string()), "topics subscribed to by name; null: not known"),
         Column("subscribed_regex", pa.string(), "the pattern subscribed to; null: none"),
         Column("assigned", ASSIGNED, "what the member has; empty: nothing"),
-        Column("target", ASSIGNED, "what the member shall have; null for classic groups"),
+        Column("target", ASSIGNED, "the member's target assignment; null for classic groups"),
     ),
 )
 
@@ -247,7 +247,7 @@ LAG = Table(
 
 REWINDS = Table(
     "rewinds",
-    "commit that moves an offset back, or ahead without anybody reading (a reset, an offset beyond the log)",
+    "commit that moves an offset back, or ahead although no member reads (a reset, an offset beyond the log)",
     ("cluster", "log_partition", "log_offset"),
     (
         *_GROUP,
@@ -264,7 +264,7 @@ REWINDS = Table(
 
 STALE = Table(
     "stale",
-    "group or committed offset that nobody seems to need, and why",
+    "group or committed offset that seems unused, and why",
     ("cluster", "group_id", "topic", "partition", "reason"),
     (
         *_GROUP,

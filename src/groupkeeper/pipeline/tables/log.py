@@ -65,7 +65,7 @@ GROUP_RECORD = (
     Column("subscribed_topics", pa.list_(pa.string()), "topics that the member subscribes to by name"),
     Column("subscribed_regex", pa.string(), "the pattern that the member subscribes to; null or empty: none"),
     Column(
-        "assigned", ASSIGNED, "what the member has (CurrentMemberAssignment) or shall have (TargetAssignmentMember)"
+        "assigned", ASSIGNED, "what the member has (CurrentMemberAssignment), or its target (TargetAssignmentMember)"
     ),
     Column("pending_revocation", ASSIGNED, "what the member must give back first"),
     Column("members", pa.list_(MEMBER), "classic: all members of the group"),
@@ -73,7 +73,7 @@ GROUP_RECORD = (
 """What a record says that is not an offset commit. A field that the record's type doesn't have is null."""
 
 PLACE = (
-    Column("cluster", pa.string(), "name of the cluster, as the job was told; its cluster id otherwise"),
+    Column("cluster", pa.string(), "name of the cluster, as given to the job; its cluster id otherwise"),
     Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the record"),
     Column("log_offset", pa.int64(), "the record's offset there"),
 )

@@ -55,7 +55,7 @@ def _steps(group_records: DataFrame) -> DataFrame:
             "log_partition", "log_offset",
         )
         .withColumn("last", F.lag(F.struct(*columns, "people", *persons)).over(by_key))
-        # A number that falls is that of a group made anew: compaction has taken the tombstone between.
+        # A number that falls is that of a group made again: compaction has taken the tombstone between.
         .withColumn("was_there", F.coalesce(~F.col("last.is_tombstone"), F.lit(False)) & ~_falls())
     )  # fmt: skip
 
@@ -79,7 +79,7 @@ def _with_count(steps: DataFrame) -> DataFrame:
 
 
 def _with_migration(steps: DataFrame) -> DataFrame:
-    """Where a group comes back as another type at once (KIP-848), nobody joins or leaves: `moved` are its members."""
+    """Where a group comes back at once as another type (KIP-848), none joins or leaves: its members are in `moved`."""
     in_order = Window.partitionBy(*_GROUP).orderBy("log_offset")
     ids = F.transform("people", lambda person: person["member_id"])
     levels = steps.where("kind = 'group'").select(*_GROUP, "group_type", "is_tombstone", "log_time", "log_offset",
@@ -135,13 +135,13 @@ def _events() -> Column:
         "rebalanced": has_rebalanced & (F.col("count") > 0),
         "emptied": is_emptied & (F.col("count") == 0),
     }
-    nobody = [F.lit(""), *(F.lit(None).cast("string") for _ in _PERSON[1:])]
+    no_member = [F.lit(""), *(F.lit(None).cast("string") for _ in _PERSON[1:])]
     person = [F.coalesce(F.col(name), F.col(f"last.{name}")) for name in _PERSON[1:]]
     of_member = {
         "joined": is_member & is_new & ~moved,
         "left": is_member & F.col("is_tombstone") & (F.col("was_there") | is_first) & ~moved,
     }
-    single = [_event(name, when, nobody) for name, when in of_group.items()]
+    single = [_event(name, when, no_member) for name, when in of_group.items()]
     single += [_event(name, when, [F.col("member_id"), *person]) for name, when in of_member.items()]
     knows_before = is_group & is_classic & ~F.col("is_tombstone") & ~moves_in & (~is_first | is_young)
     before = F.when(F.col("was_there"), F.col("last.people")).otherwise(F.array().cast(_NO_PEOPLE))

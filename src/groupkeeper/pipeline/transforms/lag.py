@@ -20,7 +20,7 @@ def lag(
     the latest commits are not known, lag is not either: what was committed before belongs to another instant.
 
     The time is exact where the record at the committed offset tells it. Where it could not be read it is interpolated
-    between commits of that partition, of any group (rows of tables.COMMITS): whoever commits an offset shows that the
+    between commits of that partition, of any group (rows of tables.COMMITS): a commit of an offset shows that the
     records before it were there.
     """
     asked = (

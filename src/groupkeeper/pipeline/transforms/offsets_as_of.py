@@ -18,7 +18,7 @@ def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) ->
     A commit in a transaction counts from its marker on (tables.GROUP_RECORDS), and among the commits of its partition
     by its own offset, as the coordinator has it. Compaction takes away what was committed before later commits.
     """
-    # From the end on: a frame up to the end of the log would be gone through anew for every commit.
+    # From the end on: a frame up to the end of the log would be read again for every commit.
     log = Window.partitionBy("cluster", "log_partition", "producer_id").orderBy(F.desc("log_offset"))
     from_here = log.rowsBetween(Window.unboundedPreceding, -1)
     markers = group_records.where("record_name = 'EndTransaction'").select(

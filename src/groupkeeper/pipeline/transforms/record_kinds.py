@@ -37,5 +37,5 @@ def is_target() -> Column:
 
 
 def is_target_of_member() -> Column:
-    """What a member shall have."""
+    """A member's target assignment."""
     return F.col("record_name").endswith("GroupTargetAssignmentMember")

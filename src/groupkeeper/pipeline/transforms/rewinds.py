@@ -17,7 +17,7 @@ _ALL = (Window.unboundedPreceding, Window.unboundedFollowing)
 def rewinds(commits: DataFrame, group_events: DataFrame, log_ends: DataFrame | None = None) -> DataFrame:
     """Moves back, and jumps ahead that no reader made, of rows of tables.COMMITS.
 
-    A jump ahead is seen when the group had no members, as tables.GROUP_EVENTS tell (a reset; somebody who reads
+    A jump ahead is seen when the group had no members, as tables.GROUP_EVENTS tell (a reset; a consumer that reads
     without joining looks the same), and where it ends beyond the log, when `log_ends` are given: tables.LOG_OFFSETS.
     An offset that was removed and comes back further back counts too; one of another topic of that name does not.
     """

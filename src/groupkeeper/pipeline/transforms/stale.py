@@ -1,4 +1,4 @@
-"""tables.STALE: groups and committed offsets that nobody seems to need."""
+"""tables.STALE: groups and committed offsets that seem unused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class StaleLimits(NamedTuple):
-    """`now_ms`: the time of the answer. Offsets that expire within `expiring_ms` are told."""
+    """`now_ms`: the time of the answer. Offsets that expire within `expiring_ms` are reported."""
 
     now_ms: int
     idle_days: float = 30

@@ -1,6 +1,6 @@
 """tables.STATUS: how groups are doing, by wall-clock time.
 
-What counts is how long a record has been waiting while nobody has moved on: not how often a group commits, not how
+What counts is how long a record has been waiting while its group stood still: not how often a group commits, not how
 many records a topic gets, and never the lag at the time of the last commit.
 """
 
@@ -146,7 +146,7 @@ def _patience(usual_gap: str, rules: StatusRules) -> Column:
 def _verdict(rules: StatusRules) -> Column:
     now = F.col("measured_time")
     waits = F.format_string("the oldest record to read has waited for %s", _shown(F.col("lag_ms")))
-    nobody = F.when(F.col("is_empty"), "; the group has no members").otherwise("")
+    no_members = F.when(F.col("is_empty"), "; the group has no members").otherwise("")
     return (
         F.when(
             F.col("lag").isNull(),
@@ -161,7 +161,7 @@ def _verdict(rules: StatusRules) -> Column:
             _of(
                 "stopped",
                 before(now, F.col("quiet_ms")),
-                F.concat(waits, F.lit(", and nothing was committed for "), _shown(F.col("quiet_ms")), nobody),
+                F.concat(waits, F.lit(", and nothing was committed for "), _shown(F.col("quiet_ms")), no_members),
             ),
         )
         .when(
@@ -185,7 +185,7 @@ def _verdict(rules: StatusRules) -> Column:
             _of(
                 "lagging",
                 after(before(now, F.col("lag_ms")), rules.lagging_ms),
-                F.concat(waits, _last_commit(rules), nobody),
+                F.concat(waits, _last_commit(rules), no_members),
             ),
         )
         .otherwise(_of("ok", None, waits))
