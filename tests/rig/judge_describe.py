@@ -43,8 +43,10 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
             wrong.append(f"LAG {lag} of {current} and {end}")
         verdict.differences += [Difference(NAME, answer.cluster, f"{topic}-{partition} {one}", topic, group)
                                 for one in wrong]  # fmt: skip
-    if answer.status or "Error" in answer.content + answer.errors:
-        text = f"status {answer.status}: {(answer.content + answer.errors)[-300:]}"
+    said = answer.content + answer.errors
+    if answer.status or "Error" in said:
+        errors = [line for line in said.splitlines() if "Error" in line] or [said[-300:]]
+        text = f"status {answer.status}: {' / '.join(errors)[:600]}"
         if "UnknownTopicOrPartitionException" in text and truth.has_changed(answer.cluster, answer.asked):
             verdict.leave(f"{NAME}: the topic was being changed")  # the official command ends with it, too
         else:

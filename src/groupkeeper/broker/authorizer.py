@@ -26,6 +26,9 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class ResourceType(IntEnum):
@@ -35,6 +38,8 @@ class ResourceType(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 CLUSTER_NAME = "kafka-cluster"
@@ -69,10 +74,11 @@ _OPERATIONS = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-_IMPLIED_BY = {
+IMPLIED_BY: dict[int, tuple[Operation, ...]] = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
+"""By operation: those whose permission allows it, too."""
 
 
 class Authorizer:
@@ -178,7 +184,7 @@ class RuleAuthorizer(Authorizer):
         mine = [rule for rule in about if rule.is_for(call)]
         if any(rule.operation in (operation, Operation.ALL) for rule in mine if not rule.is_allowed):
             return False
-        enough = (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
+        enough = (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
         return any(rule.operation in enough for rule in mine if rule.is_allowed)
 
     def allows_any(self, call: Call, operation: Operation, resource_type: ResourceType) -> bool:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.connection import Connection
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
+    from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
     from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.shares.sessions import ShareSessions
     from groupkeeper.protocol.primitives import RootMessage
@@ -123,6 +124,7 @@ class Broker(Node):
         self._fetch_sessions: FetchSessions | None = None
         self._share_sessions: ShareSessions | None = None
         self._security: Security | None = None
+        self._acls: AclAuthorizer | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -156,6 +158,8 @@ class Broker(Node):
             self.dynamic_config.load()
             opened.callback(self._close_security)
             self._open_security()
+            opened.callback(self._close_authorizer)
+            self._open_authorizer()
             self.topics = Topics(self._directory, self.config, self._files)
             opened.callback(self.topics.close)
             self.topics.load()
@@ -219,6 +223,18 @@ class Broker(Node):
         security, self._security = self._security, None
         if security is not None:
             security.close()
+
+    def _open_authorizer(self) -> None:
+        if self.config.authorizer_class_name and type(self.authorizer) is Authorizer:
+            from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
+
+            self.authorizer = self._acls = AclAuthorizer(self._directory, self.config)
+
+    def _close_authorizer(self) -> None:
+        acls, self._acls = self._acls, None
+        if acls is not None:
+            acls.close()
+            self.authorizer = Authorizer()
 
     def _take_features(self) -> None:
         self.dynamic_config.take_features()

@@ -134,7 +134,6 @@ class TestListeners:
         [
             ({"listeners": "nonsense"}, "Unable to parse nonsense"),
             ({"listeners": "PLAINTEXT://h:99999"}, "Unable to parse"),
-            ({"listeners": "SSL://h:1"}, "SSL is not supported yet"),
             ({"listeners": "FOO://h:1"}, "No security protocol defined for listener FOO"),
             ({"listeners": "CONTROLLER://h:1"}, "names no listener to open"),
             ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "twice"),

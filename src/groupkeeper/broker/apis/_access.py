@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, NOT_REQUESTED, Operation, ResourceType
-from groupkeeper.protocol.errors import ClusterAuthorizationFailed, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, TopicAuthorizationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ def require_cluster(broker: Broker, call: Call, operation: Operation) -> None:
         raise ClusterAuthorizationFailed
 
 
+def own_message(error: KafkaError) -> str | None:
+    """The message of a response: None where it would only repeat the code's text, as in Kafka."""
+    return None if error.message == error.text else error.message
+
+
 def require_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> None:
     """Raises `TopicAuthorizationFailed`, whether there is such a topic or not."""
     if not broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic):
@@ -34,5 +39,9 @@ def topic_operations(broker: Broker, call: Call, topic: str, *, wanted: bool = T
 
 
 def cluster_operations(broker: Broker, call: Call, *, wanted: bool) -> int:
-    """What the caller may do with the cluster, as a bit field."""
-    return broker.authorizer.allowed_operations(call, ResourceType.CLUSTER, CLUSTER_NAME) if wanted else NOT_REQUESTED
+    """What the caller may do with the cluster, as a bit field: 0 for a caller that may not describe it."""
+    if not wanted:
+        return NOT_REQUESTED
+    if not may_cluster(broker, call, Operation.DESCRIBE):
+        return 0
+    return broker.authorizer.allowed_operations(call, ResourceType.CLUSTER, CLUSTER_NAME)

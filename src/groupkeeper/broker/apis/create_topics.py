@@ -80,7 +80,7 @@ def create_topic(broker: Broker, call: Call, topic: CreatableTopic, validate_onl
         topic_id = broker.topics.create(topic.name, num_partitions, overrides).topic_id
     if not may_topic(broker, call, Operation.DESCRIBE_CONFIGS, topic.name):
         code = TopicAuthorizationFailed.code
-        return CreatableTopicResult(topic.name, topic_id, 0, None, topic_config_error_code=code, configs=None)
+        return CreatableTopicResult(topic.name, topic_id, 0, None, topic_config_error_code=code)
     return CreatableTopicResult(
         topic.name,
         topic_id,

@@ -44,8 +44,6 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                     topic.topic_name, error_code=error.code, error_message=error.message
                 )
             )
-    if hidden and not allowed:
-        return DeleteShareGroupOffsetsResponse(responses=hidden)
     asked = DeleteShareGroupOffsetsRequest(request.group_id, allowed)
     response = await broker.groups.ask(request.group_id, asked, call)
     assert isinstance(response, DeleteShareGroupOffsetsResponse)

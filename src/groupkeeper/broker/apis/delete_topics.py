@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
@@ -75,13 +75,19 @@ def _delete(broker: Broker, call: Call, wanted: DeleteTopicState) -> DeletableTo
         topic = broker.topics.by_id(wanted.topic_id)
         if topic is None:
             raise UnknownTopicId
-        require_topic(broker, call, Operation.DESCRIBE, topic.name)
-        if not may_topic(broker, call, Operation.DELETE, topic.name):
+        may_all = may_cluster(broker, call, Operation.DELETE)
+        if not may_all:
+            require_topic(broker, call, Operation.DESCRIBE, topic.name)
+        if not may_all and not may_topic(broker, call, Operation.DELETE, topic.name):
             return _refused(DeleteTopicState(topic.name, topic.topic_id), TopicAuthorizationFailed())
     else:
-        require_topic(broker, call, Operation.DELETE, wanted.name)
+        may_all = may_cluster(broker, call, Operation.DELETE)
+        if not may_all:
+            require_topic(broker, call, Operation.DESCRIBE, wanted.name)
         topic = broker.topics.get(wanted.name)
         if topic is None:
             raise UnknownTopicOrPartition
+        if not may_all:
+            require_topic(broker, call, Operation.DELETE, wanted.name)
     broker.topics.delete(topic.name)
     return DeletableTopicResult(topic.name, topic.topic_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._access import require_topic
+from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.log.partition_log import LEADER_EPOCH
@@ -32,11 +32,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetForLeaderEpochRequest)
     topics = []
+    may_all = may_cluster(broker, call, Operation.CLUSTER_ACTION)
     for wanted in request.topics:
         parts = []
         for part in wanted.partitions:
             try:
-                require_topic(broker, call, Operation.DESCRIBE, wanted.topic)
+                if not may_all:
+                    require_topic(broker, call, Operation.DESCRIBE, wanted.topic)
                 parts.append(_end(broker.topics.partition(wanted.topic, part.partition), part))
             except KafkaError as error:
                 parts.append(EpochEndOffset(error.code, part.partition))

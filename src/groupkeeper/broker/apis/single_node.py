@@ -92,14 +92,15 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
                 for topic in one.topics
             ]
             return AlterReplicaLogDirsResponse(results=results)
-        case ElectLeadersRequest(topic_partitions=wanted) if call.api_version == 0:
+        case ElectLeadersRequest(topic_partitions=wanted):
             elections = [
                 ReplicaElectionResult(
                     topic.topic, [PartitionResult(index, error.code, error.message) for index in topic.partitions]
                 )
                 for topic in wanted or ()
             ]
-            return ElectLeadersResponse(replica_election_results=elections)
+            code = error.code if call.api_version else 0
+            return ElectLeadersResponse(error_code=code, replica_election_results=elections)
     return not_offered.refuse(call, error)
 
 

@@ -121,6 +121,12 @@ class Config(GroupSettings):
     ssl_principal_mapping_rules = text(
         "DEFAULT", doc="From a certificate's name to the principal's: RULE:pattern/replacement/[LU], DEFAULT."
     )
+    authorizer_class_name = text(
+        "",
+        doc="org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs decide what clients may do; empty: all.",
+    )
+    super_users = text("", doc="Principals that may do everything, with `;` between: `User:admin;User:CN=ops,O=x`.")
+    allow_everyone_if_no_acl_found = flag(False, doc="Whether a resource without any ACL is everybody's.")
     groupkeeper_tls_check_interval_ms = long(
         10000, low=1, doc="How often files of key stores are looked at, to be read again when they have changed."
     )

@@ -120,7 +120,7 @@ _SETTINGS = (
     KafkaSetting("sasl.oauthbearer.clock.skew.seconds", FIXED, "int", "30"),
     KafkaSetting("group.share.min.assignment.interval.ms", FIXED, "int"),
     KafkaSetting("group.consumer.min.session.timeout.ms", FIXED, "int"),
-    KafkaSetting("authorizer.class.name", FIXED, "string", ""),
+    KafkaSetting("authorizer.class.name", FIXED, "string"),
     KafkaSetting("num.replica.fetchers", ANY, "int", "1"),
     KafkaSetting("alter.log.dirs.replication.quota.window.size.seconds", FIXED, "int", "1"),
     KafkaSetting("sasl.oauthbearer.scope", FIXED, "string"),

@@ -11,7 +11,7 @@ _FAMILIES = tuple(
 
 _SINGLE = frozenset(
     """
-    alter.config.policy.class.name authorizer.class.name auto.leader.rebalance.enable background.threads
+    alter.config.policy.class.name auto.leader.rebalance.enable background.threads
     broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
     config.providers cordoned.log.dirs create.topic.policy.class.name
     delete.records.purgatory.purge.interval.requests early.start.listeners
@@ -22,8 +22,8 @@ _SINGLE = frozenset(
     num.replica.fetchers principal.builder.class process.roles
     producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests request.timeout.ms
     security.inter.broker.protocol security.providers server.max.startup.time.ms
-    share.fetch.purgatory.purge.interval.requests super.users unclean.leader.election.interval.ms
-    allow.everyone.if.no.acl.found controlled.shutdown.enable controlled.shutdown.max.retries
+    share.fetch.purgatory.purge.interval.requests unclean.leader.election.interval.ms
+    controlled.shutdown.enable controlled.shutdown.max.retries
     controlled.shutdown.retry.backoff.ms inter.broker.protocol.version log.message.format.version
     """.split()
 )

@@ -1,0 +1,144 @@
+"""DescribeAcls, CreateAcls and DeleteAcls, as AclApis and AclControlManager of Kafka 4.3.1 answer them."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._access import own_message, require_cluster
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
+from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
+from groupkeeper.protocol.errors import KafkaError, SecurityDisabled, UnknownServerError
+from groupkeeper.protocol.messages.create_acls_request import CreateAclsRequest
+from groupkeeper.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from groupkeeper.protocol.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
+from groupkeeper.protocol.messages.describe_acls_response import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import RootMessage
+
+_UNKNOWN = 0
+_OF_FILTERS = (ANY, PatternType.MATCH)
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    match call.message:
+        case DescribeAclsRequest() as request:
+            return _describe(broker, call, request)
+        case CreateAclsRequest() as request:
+            return _create(broker, call, request)
+        case DeleteAclsRequest() as request:
+            return _delete(broker, call, request)
+    raise AssertionError(call.message)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    match call.message:
+        case CreateAclsRequest(creations=creations):
+            return CreateAclsResponse(results=[AclCreationResult(error.code, own_message(error)) for _ in creations])
+        case DeleteAclsRequest(filters=filters):
+            return DeleteAclsResponse(
+                filter_results=[DeleteAclsFilterResult(error.code, error.message) for _ in filters]
+            )
+    return DescribeAclsResponse(error_code=error.code, error_message=error.message)
+
+
+def _describe(broker: Broker, call: Call, request: DescribeAclsRequest) -> RootMessage:
+    wanted = _filter(request)
+    require_cluster(broker, call, Operation.DESCRIBE)
+    resources: dict[tuple[int, str, int], list[AclDescription]] = {}
+    for acl in _authorizer(broker, " on the broker").acls.meant_by(wanted):
+        described = AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
+        resources.setdefault(acl[:3], []).append(described)
+    return DescribeAclsResponse(resources=[DescribeAclsResource(*pattern, acls) for pattern, acls in resources.items()])
+
+
+def _create(broker: Broker, call: Call, request: CreateAclsRequest) -> RootMessage:
+    acls = [
+        Acl(
+            one.resource_type,
+            one.resource_name,
+            one.resource_pattern_type,
+            one.principal,
+            one.host,
+            one.operation,
+            one.permission_type,
+        )
+        for one in request.creations
+    ]
+    for acl in acls:
+        _require_known(acl.resource_type, acl.pattern_type, acl.operation, acl.permission)
+    require_cluster(broker, call, Operation.ALTER)
+    authorizer = _authorizer(broker)
+    if any(
+        ANY in (acl.resource_type, acl.operation, acl.permission) or acl.pattern_type in _OF_FILTERS for acl in acls
+    ):
+        raise UnknownServerError  # what only a filter may have; Kafka fails on the whole request
+    results = []
+    for acl in acls:
+        try:
+            authorizer.create(acl)
+        except KafkaError as error:
+            results.append(AclCreationResult(error.code, error.message))
+        else:
+            results.append(AclCreationResult())
+    return CreateAclsResponse(results=results)
+
+
+def _delete(broker: Broker, call: Call, request: DeleteAclsRequest) -> RootMessage:
+    filters = [_filter(one) for one in request.filters]
+    require_cluster(broker, call, Operation.ALTER)
+    authorizer = _authorizer(broker)
+    results = []
+    # What an earlier filter of the request means is listed for a later one, too.
+    known = list(authorizer.acls)
+    for wanted in filters:
+        try:
+            authorizer.delete(wanted)
+        except KafkaError as error:
+            results.append(DeleteAclsFilterResult(error.code, error.message))
+        else:
+            deleted = [_deleted(acl) for acl in known if wanted.fits(acl)]
+            results.append(DeleteAclsFilterResult(error_message=None, matching_acls=deleted))
+    return DeleteAclsResponse(filter_results=results)
+
+
+def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(0, None, *acl)
+
+
+def _authorizer(broker: Broker, where: str = ".") -> AclAuthorizer:
+    if not isinstance(broker.authorizer, AclAuthorizer):
+        raise SecurityDisabled(f"No Authorizer is configured{where}")
+    return broker.authorizer
+
+
+def _filter(one: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+    _require_known(one.resource_type_filter, one.pattern_type_filter, one.operation, one.permission_type)
+    return AclFilter(
+        one.resource_type_filter,
+        one.resource_name_filter,
+        one.pattern_type_filter,
+        one.principal_filter,
+        one.host_filter,
+        one.operation,
+        one.permission_type,
+    )
+
+
+def _require_known(*codes: int) -> None:
+    # Kafka cannot parse such a request, and hangs up.
+    if _UNKNOWN in codes:
+        raise CloseConnection("an ACL or a filter of ACLs with an UNKNOWN element")

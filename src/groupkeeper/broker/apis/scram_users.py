@@ -1,0 +1,136 @@
+"""DescribeUserScramCredentials and AlterUserScramCredentials, as ScramImage and ScramControlManager of Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groupkeeper.broker.apis._access import own_message, require_cluster
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.security.scram import (
+    HASH_BY_MECHANISM,
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    Credential,
+    credential_of,
+)
+from groupkeeper.protocol.errors import (
+    DuplicateResource,
+    KafkaError,
+    ResourceNotFound,
+    UnacceptableCredential,
+    UnknownServerError,
+    UnsupportedSaslMechanism,
+)
+from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from groupkeeper.protocol.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from groupkeeper.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from groupkeeper.protocol.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.security.credentials import ScramCredentials
+    from groupkeeper.protocol.primitives import RootMessage
+
+_CODES = {mechanism: code for code, mechanism in enumerate(HASH_BY_MECHANISM, 1)}
+_MECHANISMS = {code: mechanism for mechanism, code in _CODES.items()}
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    match call.message:
+        case DescribeUserScramCredentialsRequest() as request:
+            require_cluster(broker, call, Operation.DESCRIBE)
+            return _describe(broker.security.credentials, request)
+        case AlterUserScramCredentialsRequest() as change:
+            require_cluster(broker, call, Operation.ALTER)
+            return _alter(broker.security.credentials, change)
+    raise AssertionError(call.message)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    if isinstance(call.message, AlterUserScramCredentialsRequest):
+        names = dict.fromkeys(one.name for one in _changes(call.message))
+        return AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
+    assert isinstance(call.message, DescribeUserScramCredentialsRequest)
+    results = [DescribeUserScramCredentialsResult("", error.code, error.message) for _ in call.message.users or ()]
+    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
+
+
+def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentialsRequest) -> RootMessage:
+    asked = Counter(one.name for one in request.users or ()) or Counter(credentials.users())
+    results = []
+    for user, times in asked.items():
+        iterations = credentials.iterations(user)
+        if times > 1:
+            error: KafkaError = DuplicateResource(
+                f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+            )
+        elif not iterations:
+            error = ResourceNotFound(f"Attempt to describe a user credential that does not exist: {user}")
+        else:
+            infos = [CredentialInfo(_CODES[mechanism], count) for mechanism, count in iterations.items()]
+            results.append(DescribeUserScramCredentialsResult(user, credential_infos=infos))
+            continue
+        results.append(DescribeUserScramCredentialsResult(user, error.code, error.message))
+    return DescribeUserScramCredentialsResponse(results=results)
+
+
+def _alter(credentials: ScramCredentials, request: AlterUserScramCredentialsRequest) -> RootMessage:
+    changes: dict[str, tuple[tuple[str, str], Credential | None]] = {}
+    errors: dict[str, KafkaError] = {}
+    for one in _changes(request):
+        if one.name in errors:
+            continue
+        if changes.pop(one.name, None) is not None:
+            errors[one.name] = DuplicateResource("A user credential cannot be altered twice in the same request")
+            continue
+        try:
+            changes[one.name] = _change(credentials, one)
+        except KafkaError as error:
+            errors[one.name] = error
+    if changes:
+        credentials.change(dict(changes.values()))
+    done = [AlterUserScramCredentialsResult(name, error_message=None) for name in changes]
+    return AlterUserScramCredentialsResponse(results=done + [_failed(name, error) for name, error in errors.items()])
+
+
+def _changes(request: AlterUserScramCredentialsRequest) -> list[ScramCredentialDeletion | ScramCredentialUpsertion]:
+    return [*request.deletions, *request.upsertions]
+
+
+def _change(
+    credentials: ScramCredentials, one: ScramCredentialDeletion | ScramCredentialUpsertion
+) -> tuple[tuple[str, str], Credential | None]:
+    if not one.name:
+        raise UnacceptableCredential("Username must not be empty")
+    mechanism = _MECHANISMS.get(one.mechanism)
+    if mechanism is None:
+        raise UnsupportedSaslMechanism("Unknown SCRAM mechanism")
+    key = (mechanism, one.name)
+    if isinstance(one, ScramCredentialDeletion):
+        if credentials.get(*key) is None:
+            raise ResourceNotFound("Attempt to delete a user credential that does not exist")
+        return key, None
+    if one.iterations < MIN_ITERATIONS:
+        raise UnacceptableCredential("Too few iterations")
+    if one.iterations > MAX_ITERATIONS:
+        raise UnacceptableCredential("Too many iterations")
+    if not one.salted_password:
+        raise UnknownServerError
+    return key, credential_of(mechanism, one.salted_password, one.salt, one.iterations)
+
+
+def _failed(name: str, error: KafkaError) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(name, error.code, own_message(error))

@@ -1,0 +1,89 @@
+"""The authorizer that `authorizer.class.name` switches on: ACLs that clients create, kept in the data directory."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
+from groupkeeper.broker.security.acls import Acl, AclFilter, Acls, Asker
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.storage.journal import Journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.storage.directory import StorageDirectory
+
+JOURNAL = "acls.journal"
+_STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_HARDCODED = "hardcode"
+"""The name by which Kafka finds out whether a principal may do all, or there is no ACL."""
+
+
+class AclAuthorizer(Authorizer):
+    """As Apache Kafka's StandardAuthorizer. Changes are on disk before they hold."""
+
+    def __init__(self, directory: StorageDirectory, config: Config) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting`."""
+        if config.authorizer_class_name.strip() != _STANDARD:
+            raise InvalidSetting(
+                f"authorizer.class.name={config.authorizer_class_name}: Java code cannot run here; use {_STANDARD}, or "
+                "give Broker an authorizer of Python"
+            )
+        self._super_users = _super_users(config.super_users)
+        self._allows_without_acls = config.allow_everyone_if_no_acl_found
+        self.acls = Acls()
+        self._journal = Journal(directory.file(JOURNAL), "ACLs")
+        for entry in self._journal.read():
+            acl = Acl(*entry["acl"])
+            if entry["is_there"]:
+                self.acls.add(acl)
+            elif acl in self.acls:
+                self.acls.remove(acl)
+        self._journal.begin(_entry(acl, is_there=True) for acl in self.acls)
+
+    def create(self, acl: Acl) -> None:
+        """Does nothing when it is there. Raises `InvalidRequest`, `KafkaStorageError`."""
+        acl.check()
+        if acl not in self.acls:
+            self._journal.write(_entry(acl, is_there=True))
+            self.acls.add(acl)
+
+    def delete(self, wanted: AclFilter) -> list[Acl]:
+        """Deletes the ACLs that a filter means, and returns them. Raises `InvalidRequest`, `KafkaStorageError`."""
+        wanted.check()
+        found = self.acls.meant_by(wanted)
+        for acl in found:
+            self._journal.write(_entry(acl, is_there=False))
+            self.acls.remove(acl)
+        return found
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()
+
+    def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if call.principal in self._super_users:
+            return True
+        found = self.acls.decide(_asker(call), operation, resource_type, name)
+        return self._allows_without_acls if found is None else found
+
+    def allows_any(self, call: Call, operation: Operation, resource_type: ResourceType) -> bool:
+        return self.allows(call, operation, resource_type, _HARDCODED) or self.acls.allows_some(
+            _asker(call), operation, resource_type
+        )
+
+
+def _asker(call: Call) -> Asker:
+    return Asker(call.principal, call.client_host.removeprefix("/"))
+
+
+def _entry(acl: Acl, *, is_there: bool) -> dict[str, object]:
+    return {"acl": list(acl), "is_there": is_there}
+
+
+def _super_users(given: str) -> frozenset[str]:
+    users = frozenset(text.strip() for text in given.split(";") if text.strip())
+    for user in users:
+        if ":" not in user:
+            raise InvalidSetting(f"super.users: {user} is no principal: expected User:{user}")
+    return users
