@@ -47,7 +47,7 @@ UNKNOWN_USER = "Attempt to describe a user credential that does not exist: a"
 NO_NODE = "The manual partition assignment includes broker 2, but no such broker is registered."
 
 
-def part(key: int, kind: str, **fields: object) -> Any:
+def part(key: int, kind: str, /, **fields: object) -> Any:
     """A struct inside the request of an API."""
     return getattr(importlib.import_module(request_class(key).__module__), kind)(**fields)
 

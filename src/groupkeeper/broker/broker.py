@@ -17,6 +17,7 @@ from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.network.server import Server
 from groupkeeper.broker.node import Node
+from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
@@ -160,6 +161,8 @@ class Broker(Node):
             self._open_security()
             opened.callback(self._close_authorizer)
             self._open_authorizer()
+            self.quotas = ClientQuotas(self._directory, self.config)
+            opened.callback(self.quotas.close)
             self.topics = Topics(self._directory, self.config, self._files)
             opened.callback(self.topics.close)
             self.topics.load()

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.authorizer import Authorizer
     from groupkeeper.broker.log.topics import Topics
+    from groupkeeper.broker.quotas.client_quotas import ClientQuotas
     from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.settings.group_overrides import GroupConfigs
@@ -17,12 +18,14 @@ class Node:
     Attributes (all but the first two from `start` on):
         config: the settings.
         authorizer: who may do what.
+        quotas: how much clients may send and get.
         topics: the topics and their logs.
         group_configs: the settings of single groups: `group_configs.of(group_id)`.
     """
 
     config: Config
     authorizer: Authorizer
+    quotas: ClientQuotas
     topics: Topics
     group_configs: GroupConfigs
 

@@ -134,6 +134,8 @@ class _Reading:
         self._call = call
         self._size = 0
         self._room = min(request.max_bytes, broker.config.fetch_max_bytes)
+        if broker.quotas.table:
+            self._room = min(self._room, broker.quotas.largest_fetch(call))
         self._min_bytes = min(request.min_bytes, self._room)
         self._committed = request.isolation_level == _READ_COMMITTED
         self._read_logs: list[tuple[PartitionLog, FetchPartition]] = []

@@ -168,7 +168,7 @@ class Server:
             message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
-        return await self._respond(api, self._call(connection, header, message), connection)
+        return await self._respond(api, self._call(connection, header, message), connection, len(frame))
 
     def _call(self, connection: Connection, header: RequestHeader, message: RootMessage) -> Call:
         return Call(
@@ -184,10 +184,20 @@ class Server:
             received_ms=self._broker.now_ms(),
         )
 
-    async def _respond(self, api: Api, call: Call, connection: Connection) -> bytes | None:
+    async def _respond(self, api: Api, call: Call, connection: Connection, size: int) -> bytes | None:
         try:
             response = await self._carry_out(api, call, connection)
-            return None if response is None else encode_response(call.correlation_id, response, call.api_version)
+            answer = None if response is None else encode_response(call.correlation_id, response, call.api_version)
+            if not self._broker.quotas.table:
+                return answer
+            throttle_ms = self._broker.quotas.throttle_ms(call, size, len(answer or b""))
+            if not throttle_ms:
+                return answer
+            connection.mute(throttle_ms / 1000)
+            if response is None:
+                return None
+            response.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]
+            return encode_response(call.correlation_id, response, call.api_version)
         except CloseConnection:
             raise
         except KafkaError as error:

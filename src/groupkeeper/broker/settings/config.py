@@ -99,6 +99,9 @@ class Config(GroupSettings):
     )
     producer_id_expiration_check_interval_ms = whole(600000, low=1, doc="How often idle producers are looked for.")
 
+    quota_window_num = whole(11, low=1, doc="Over how many windows the rates of client quotas are taken.")
+    quota_window_size_seconds = whole(1, low=1, doc="How long each of these windows is.")
+
     # --- security (docs/security.md)
     sasl_enabled_mechanisms = names(
         ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."

@@ -1,4 +1,6 @@
-"""Random ACLs on Apache Kafka 4.3.1 and on our broker: what a client then gets from every API that asks for rights."""
+"""Random ACLs on Apache Kafka 4.3.1 and on our broker: what a client then gets from every API that asks for rights.
+SCRAM users and quotas, whose APIs need the same start, are compared as well.
+"""
 
 from __future__ import annotations
 
@@ -113,12 +115,12 @@ class Side:
             assert time.monotonic() < deadline
 
 
-def of(key: int, *values: Any, **fields: Any) -> Any:
+def of(key: int, /, *values: Any, **fields: Any) -> Any:
     """A request of an API."""
     return request_class(key)(*values, **fields)
 
 
-def each(key: int, kind: str, names: Iterable[str], field: str = "name", **more: Any) -> list[Any]:
+def each(key: int, kind: str, names: Iterable[str], /, field: str = "name", **more: Any) -> list[Any]:
     """A struct inside a request for each name."""
     return [part(key, kind, **{field: name}, **more) for name in names]
 
@@ -413,3 +415,89 @@ def test_scram_users(sides: tuple[Side, Side]) -> None:
             top = [repr(getattr(answer, name, None)) for name in ("error_code", "error_message")]
             found.append([top, *sorted(results)])
         assert found[1] == found[0], plain(request)
+
+
+ENTITIES: list[list[tuple[str, str | None]]] = [
+    [("user", "a")],
+    [("user", None)],
+    [("client-id", "c")],
+    [("user", "a"), ("client-id", "c")],
+    [("user", None), ("client-id", None)],
+    [("ip", "127.0.0.1")],
+    [("ip", None)],
+    [("ip", "1.2.3.4"), ("user", "a")],
+    [("user", "")],
+    [("odd", "x")],
+    [],
+]
+QUOTAS: list[tuple[str, float, bool]] = [
+    ("producer_byte_rate", 1000.0, False),
+    ("consumer_byte_rate", 1e19, False),
+    ("request_percentage", 12.5, False),
+    ("controller_mutation_rate", 0.5, False),
+    ("connection_creation_rate", 7.0, False),
+    ("connection_creation_rate", 1e10, False),
+    ("producer_byte_rate", 1.5, False),
+    ("producer_byte_rate", 0.0, False),
+    ("producer_byte_rate", -1.0, False),
+    ("odd_rate", 1.0, False),
+    ("producer_byte_rate", 0.0, True),
+    ("request_percentage", 0.0, True),
+]
+
+
+def altered(side: Side, entries: list[Any], *, validate_only: bool = False) -> list[Any]:
+    answer = side.ask(side.admin, of(49, entries, validate_only), 1)
+    return sorted(
+        [
+            sorted(repr((one.entity_type, one.entity_name)) for one in entry.entity),
+            entry.error_code,
+            entry.error_message,
+        ]
+        for entry in answer.entries
+    )
+
+
+def quotas(side: Side, *components: tuple[str, int, str | None], strict: bool = False) -> list[Any]:
+    wanted = [part(48, "ComponentData", entity_type=kind, match_type=how, match=text) for kind, how, text in components]
+    answer = side.ask(side.admin, of(48, wanted, strict), 1)
+    entries = [
+        (
+            sorted(repr((one.entity_type, one.entity_name)) for one in entry.entity),
+            sorted((one.key, one.value) for one in entry.values),
+        )
+        for entry in answer.entries or ()
+    ]
+    return [answer.error_code, answer.error_message, answer.entries is None, sorted(entries)]
+
+
+def entry(entity: list[tuple[str, str | None]], *changes: tuple[str, float, bool]) -> Any:
+    names = [part(49, "EntityData", entity_type=kind, entity_name=name) for kind, name in entity]
+    ops = [part(49, "OpData", key=key, value=value, remove=remove) for key, value, remove in changes]
+    return part(49, "EntryData", entity=names, ops=ops)
+
+
+def test_quotas(sides: tuple[Side, Side]) -> None:
+    theirs, own = sides
+    for entity in ENTITIES:
+        for change in QUOTAS:
+            for validate_only in (True, False):
+                wanted = [entry(entity, change)]
+                found = [altered(side, wanted, validate_only=validate_only) for side in (own, theirs)]
+                assert found[0] == found[1], (entity, change)
+    twice = [entry([("user", "z")], QUOTAS[0]), entry([("user", "z")], QUOTAS[2]), entry([("user", "y")], QUOTAS[2])]
+    assert altered(own, twice) == altered(theirs, twice)
+    time.sleep(0.5)  # until Kafka's broker has what its controller answered
+    filters: list[list[tuple[str, int, str | None]]] = [
+        [], [("user", 0, "a")], [("user", 1, None)], [("user", 2, None)], [("client-id", 2, None)], [("ip", 2, None)],
+        [("user", 0, "a"), ("client-id", 2, None)], [("user", 0, None)], [("user", 1, "a")], [("user", 7, None)],
+        [("", 2, None)], [("odd", 2, None)], [("user", 2, None), ("user", 2, None)],
+        [("ip", 2, None), ("user", 2, None)],
+    ]  # fmt: skip
+    for components in filters:
+        for strict in (False, True):
+            answers = [quotas(side, *components, strict=strict) for side in (own, theirs)]
+            assert answers[0] == answers[1], components
+    for entity in ENTITIES[:7]:
+        for side in sides:
+            altered(side, [entry(entity, *((key, 0.0, True) for key in {name for name, *_ in QUOTAS}))])

@@ -1,0 +1,81 @@
+"""DescribeClientQuotas and AlterClientQuotas, as ClientQuotasImage and ClientQuotaControlManager of Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._access import own_message, require_cluster
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.quotas.entities import Component, Entity
+from groupkeeper.protocol.errors import InvalidRequest, KafkaError
+from groupkeeper.protocol.messages import alter_client_quotas_response as altered
+from groupkeeper.protocol.messages import describe_client_quotas_response as described
+from groupkeeper.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntryData
+from groupkeeper.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.quotas.client_quotas import ClientQuotas
+    from groupkeeper.protocol.primitives import RootMessage
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    match call.message:
+        case DescribeClientQuotasRequest() as request:
+            require_cluster(broker, call, Operation.DESCRIBE_CONFIGS)
+            return _describe(broker.quotas, request)
+        case AlterClientQuotasRequest() as change:
+            require_cluster(broker, call, Operation.ALTER_CONFIGS)
+            return _alter(broker.quotas, change)
+    raise AssertionError(call.message)
+
+
+def refuse(call: Call, error: KafkaError) -> RootMessage:
+    if isinstance(call.message, AlterClientQuotasRequest):
+        return altered.AlterClientQuotasResponse(entries=[_result(entry, error) for entry in call.message.entries])
+    return described.DescribeClientQuotasResponse(
+        error_code=error.code, error_message=own_message(error) or error.text, entries=None
+    )
+
+
+def _describe(quotas: ClientQuotas, request: DescribeClientQuotasRequest) -> RootMessage:
+    components = [Component(one.entity_type, one.match_type, one.match) for one in request.components]
+    return described.DescribeClientQuotasResponse(
+        entries=[
+            described.EntryData(
+                [described.EntityData(kind, name) for kind, name in sorted(entity, key=str)],
+                [described.ValueData(key, value) for key, value in values.items()],
+            )
+            for entity, values in quotas.table.matching(components, is_strict=request.strict)
+        ]
+    )
+
+
+def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessage:
+    results: dict[Entity, altered.EntryData] = {}
+    for entry in request.entries:
+        entity = frozenset((one.entity_type, one.entity_name) for one in entry.entity)
+        try:
+            if entity in results:
+                raise InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
+            changes: dict[str, float | None] = {}
+            for op in entry.ops:
+                if op.key in changes:
+                    raise InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
+                changes[op.key] = None if op.remove else op.value
+            quotas.alter(entity, changes, validate_only=request.validate_only)
+        except KafkaError as error:
+            results[entity] = _result(entry, error)
+        else:
+            results[entity] = _result(entry, None)
+    return altered.AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def _result(entry: EntryData, error: KafkaError | None) -> altered.EntryData:
+    names = [altered.EntityData(one.entity_type, one.entity_name) for one in entry.entity]
+    return altered.EntryData(0 if error is None else error.code, None if error is None else own_message(error), names)
+
+
+def _text(entity: Entity) -> str:
+    parts = ", ".join(f"{kind}={name or 'null'}" for kind, name in sorted(entity, key=str))
+    return f"ClientQuotaEntity(entries={{{parts}}})"

@@ -1,0 +1,139 @@
+"""Client quotas: which holds, how long clients are throttled, and that they outlive the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.broker.test_cluster_apis import part
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.quotas.client_quotas import Rate
+from groupkeeper.broker.quotas.entities import CLIENT_ID, CONSUMED, PRODUCED, USER, Entity, QuotaTable
+from groupkeeper.protocol.framing import request_class
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+if TYPE_CHECKING:
+    from tests.broker.conftest import Wire
+
+Start = Callable[..., Awaitable[Broker]]
+Connect = Callable[[Broker], Awaitable["Wire"]]
+ANONYMOUS: Entity = frozenset({(USER, "ANONYMOUS")})
+
+
+def entity(**names: str | None) -> Entity:
+    return frozenset((name.replace("_", "-"), text) for name, text in names.items())
+
+
+def test_the_most_specific_one_holds() -> None:
+    order = [
+        (entity(user="u", client_id="c"), ("u", "c")),
+        (entity(user="u", client_id=None), ("u", "c")),
+        (entity(user="u"), ("u", "")),
+        (entity(user=None, client_id="c"), ("u", "c")),
+        (entity(user=None, client_id=None), ("u", "c")),
+        (entity(user=None), ("u", "")),
+        (entity(client_id="c"), ("", "c")),
+        (entity(client_id=None), ("", "c")),
+    ]
+    table = QuotaTable()
+    assert table.limit(PRODUCED, "u", "c") is None
+    for rank, (one, sharers) in reversed(list(enumerate(order))):
+        table.put(one, PRODUCED, rank + 1.0)
+        found = table.limit(PRODUCED, "u", "c")
+        assert found is not None
+        assert tuple(found) == (rank + 1.0, sharers)
+    assert table.limit(CONSUMED, "u", "c") is None
+    found = table.limit(PRODUCED, "other", "other")
+    assert found is not None
+    assert tuple(found) == (5.0, ("other", "other"))
+    for one, _ in order:
+        table.put(one, PRODUCED, None)
+    assert not table
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 100_000])
+def test_who_waits_as_told_comes_to_the_quota(size: int) -> None:
+    rate, now, sent = Rate(1000, 11), 0, 0
+    while now < 1_000_000:
+        rate.record(size, now)
+        sent += size
+        now += max(rate.excess_ms(5_000, now), 1)
+    # A new client may use ten windows at once; one that is told to wait never gets less than its quota.
+    assert 5_000 * 990 <= sent <= 5_000 * 1_011 + size
+
+
+async def set_quota(wire: Wire, one: Entity, key: str, value: float) -> None:
+    names = [part(49, "EntityData", entity_type=kind, entity_name=name) for kind, name in one]
+    entry = part(49, "EntryData", entity=names, ops=[part(49, "OpData", key=key, value=value)])
+    answer: Any = await wire.call(request_class(49)([entry]), 1)
+    assert [(one.error_code, one.error_message) for one in answer.entries] == [(0, None)]
+
+
+async def produce(wire: Wire, size: int) -> int:
+    """How long the broker asks to wait, in ms."""
+    batch = write_batch([Record(None, b"x" * size, timestamp=1)])
+    data = TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])
+    answer: Any = await wire.call(ProduceRequest(None, -1, 1000, [data]), 9)
+    return int(answer.throttle_time_ms)
+
+
+async def test_a_producer_and_a_consumer_are_throttled(start: Start, connect: Connect, tmp_path: Path) -> None:
+    broker = await start(directory=tmp_path)
+    wire = await connect(broker)
+    await wire.create("t")
+    assert await produce(wire, 50_000) == 0
+    await set_quota(wire, ANONYMOUS, PRODUCED, 10_000)
+    assert await produce(wire, 60_000) == 0  # ten windows are free
+    throttle_ms = await produce(wire, 45_000)
+    assert 300 <= throttle_ms <= 900
+    began = time.monotonic()
+    # The answer came at once, the next one comes after the wait; others are served.
+    other = await connect(broker)
+    assert (await other.call(ListGroupsRequest(), 4)).error_code == 0
+    assert (await wire.call(ListGroupsRequest(), 4)).error_code == 0
+    assert time.monotonic() - began >= throttle_ms / 1000 - 0.2
+    await set_quota(other, frozenset({(CLIENT_ID, None)}), CONSUMED, 500)
+    fetch = part(1, "FetchTopic", topic="t", partitions=[part(1, "FetchPartition", partition_max_bytes=1_000_000)])
+    answer: Any = await other.call(request_class(1)(topics=[fetch]), 11)
+    assert len(answer.responses[0].partitions[0].records) < 60_000
+    assert answer.throttle_time_ms > 10_000
+
+    await broker.stop()
+    broker = await start(directory=tmp_path)
+    assert dict(broker.quotas.table.items()) == {
+        ANONYMOUS: {PRODUCED: 10_000.0},
+        frozenset({(CLIENT_ID, None)}): {CONSUMED: 500.0},
+    }
+
+
+async def test_librdkafka_waits(start: Start, connect: Connect) -> None:
+    broker = await start()
+    wire = await connect(broker)
+    await wire.create("t")
+    await set_quota(wire, frozenset({(CLIENT_ID, "slow")}), PRODUCED, 4_000)
+    throttled: list[float] = []
+
+    def run() -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "client.id": "slow",
+                "throttle_cb": lambda event: throttled.append(event.throttle_time),
+            }
+        )
+        for _ in range(42):
+            producer.produce("t", b"x" * 1_000)
+            assert producer.flush(20) == 0
+        producer.poll(0)
+
+    await asyncio.to_thread(run)
+    assert throttled
+    assert max(throttled) > 0
