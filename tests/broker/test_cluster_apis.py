@@ -90,7 +90,7 @@ CASES: list[tuple[int, int, dict[str, Any], Any]] = [
         {"filters": [part(31, "DeleteAclsFilter", **ANY_ACL)]},
         {"filter_results": [{"error_code": 54, "error_message": "No Authorizer is configured."}]},
     ),
-    (39, 2, {"hmac": b"x"}, {"error_code": 64}),
+    (39, 2, {"hmac": b"x"}, {"error_code": 64, "expiry_timestamp_ms": -1}),
     (41, 3, {}, {"error_code": 64}),
     (
         34,

@@ -39,6 +39,7 @@ SETTINGS = {
     + ";",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
+    "delegation.token.secret.key": "a long secret of the cluster",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -414,6 +415,7 @@ def test_scram_users(sides: tuple[Side, Side]) -> None:
             results = [[repr(one) for one in told(each) if "object at" not in one] for each in answer.results]
             top = [repr(getattr(answer, name, None)) for name in ("error_code", "error_message")]
             found.append([top, *sorted(results)])
+        time.sleep(0.5)  # until Kafka's broker has what its controller answered
         assert found[1] == found[0], plain(request)
 
 
@@ -501,3 +503,73 @@ def test_quotas(sides: tuple[Side, Side]) -> None:
     for entity in ENTITIES[:7]:
         for side in sides:
             altered(side, [entry(entity, *((key, 0.0, True) for key in {name for name, *_ in QUOTAS}))])
+
+
+def creation(owner: str | None, *renewers: tuple[str, str], lifetime_ms: int = -1) -> Any:
+    names = [part(38, "CreatableRenewers", principal_type=kind, principal_name=name) for kind, name in renewers]
+    return of(38, "User" if owner else owner, owner, names, lifetime_ms)
+
+
+def without_clock(answer: Any) -> list[Any]:
+    """Times after the token's own begin, and of what is made by chance whether it is there."""
+    parts = {name: getattr(answer, name) for name in answer.__slots__ if name != "throttle_time_ms"}
+    began = parts.get("issue_timestamp_ms", parts.get("issue_timestamp", 0))
+    for name, value in parts.items():
+        if name in ("token_id", "hmac"):
+            parts[name] = len(value)
+        elif "timestamp" in name and value > 0:
+            parts[name] = round(value - (began or time.time() * 1000), -5)
+        elif isinstance(value, list | tuple):
+            parts[name] = sorted(map(repr, map(without_clock, value)))
+    return sorted(parts.items())
+
+
+def settle_tokens(side: Side, count: int) -> None:
+    deadline = time.monotonic() + SETTLED_S
+    while len(side.ask(side.admin, of(41, None), 3).tokens) != count:
+        assert time.monotonic() < deadline
+
+
+OWNERS = (None, [], ["alice"], ["bob"], ["a"], ["nope"])
+TOKEN_STEPS = [(39, -1), (39, 0), (39, 600_000), (39, 2**61), (40, 1_200_000), (40, -1)]
+"""Renewals and ends, each with its period."""
+
+
+def token_answers(side: Side) -> list[Any]:
+    """What one broker answers; each token is renewed or ended once, as Kafka's broker learns of it later."""
+    creations = [
+        creation(None),
+        creation("", ("User", "admin")),
+        creation("alice", ("User", "a"), ("User", "b"), lifetime_ms=5_000_000),
+        creation("bob"),
+        creation("", ("Group", "g")),
+        creation("", lifetime_ms=2**62),
+    ]
+    side.hold([])
+    answers = [side.ask(who, request, 3) for who in (side.alice, side.admin) for request in creations]
+    found: list[Any] = list(map(without_clock, answers))
+    count = sum(not one.error_code for one in answers)
+    settle_tokens(side, count)
+    for who in (side.alice, side.admin):
+        for owners in OWNERS:
+            wanted = None if owners is None else each(41, "DescribeDelegationTokenOwner", owners, "principal_name")
+            for one in wanted or ():
+                one.principal_type = "User"
+            found.append((owners, without_clock(side.ask(who, of(41, wanted), 3))))
+    for maker, request in ((side.alice, creations[1]), (side.admin, creations[0]), (side.admin, creations[3])):
+        for who in (side.alice, side.admin):
+            for step, period in TOKEN_STEPS:
+                secret = side.ask(maker, request, 3).hmac
+                count += 1
+                settle_tokens(side, count)
+                answer = side.ask(who, of(step, secret, period), 2)
+                count -= step == 40 and period < 0 and not answer.error_code
+                found.append((step, period, without_clock(answer)))
+    return [*found, *(without_clock(side.ask(side.alice, of(key, b"unknown", 1), 2)) for key in (39, 40))]
+
+
+def test_tokens(sides: tuple[Side, Side]) -> None:
+    theirs, own = sides
+    pairs = zip(token_answers(own), token_answers(theirs), strict=True)
+    different = [(number, *pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]]
+    assert not different, repr(different)

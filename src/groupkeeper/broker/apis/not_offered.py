@@ -1,4 +1,4 @@
-"""APIs of what this broker lacks: delegation tokens, voters; and SASL where a connection is admitted already.
+"""APIs of what this broker lacks: voters; and SASL where a connection is admitted already.
 
 It answers as Apache Kafka 4.3.1 does where these are not set up, so that clients and tools which ask get that answer.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
-    DelegationTokenRequestNotAllowed,
     IllegalSaslState,
     InconsistentClusterId,
     KafkaError,
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 KEYS = {
     17: (0, 1),
     36: (0, 2),
-    38: (1, 3),
-    39: (1, 2),
-    40: (1, 2),
-    41: (1, 3),
     80: (0, 1),
     81: (0, 0),
 }
@@ -38,10 +33,6 @@ KEYS = {
 _REFUSALS: dict[int, KafkaError] = {
     17: IllegalSaslState(),
     36: IllegalSaslState("SaslAuthenticate request received after successful authentication"),
-    38: DelegationTokenRequestNotAllowed(),
-    39: DelegationTokenRequestNotAllowed(),
-    40: DelegationTokenRequestNotAllowed(),
-    41: DelegationTokenRequestNotAllowed(),
 }
 
 

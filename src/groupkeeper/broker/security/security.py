@@ -7,6 +7,7 @@ from groupkeeper.broker.security.identity import ANONYMOUS, Identity
 from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.security.sasl import ListenerSasl
 from groupkeeper.broker.security.scram import HASH_BY_MECHANISM, Login
+from groupkeeper.broker.security.tokens import DelegationTokens
 from groupkeeper.broker.settings.config import Config
 
 TYPE_CHECKING = False
@@ -49,6 +50,7 @@ class Security:
 
     Attributes:
         credentials: those of SCRAM users.
+        tokens: delegation tokens.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Security:
     ) -> None:
         """`users` have passwords for PLAIN and SCRAM beside what the settings say. Raises `InvalidSetting`."""
         self.credentials = ScramCredentials(directory)
+        self.tokens = DelegationTokens(directory, config, now_ms)
         self._config = config
         self._users = users
         self._now_ms = now_ms
@@ -112,6 +115,7 @@ class Security:
     def close(self) -> None:
         """Closes the registries."""
         self.credentials.close()
+        self.tokens.close()
 
     def _sasl_of(self, config: Config, listener: str) -> ListenerSasl:
         return ListenerSasl(ListenerProperties(config, listener), self._users, self._find_login)
@@ -121,6 +125,6 @@ class Security:
 
     def _find_login(self, mechanism: str, name: str, is_token: bool) -> Login | None:
         if is_token:
-            return None
+            return self.tokens.login(mechanism, name)
         credential = self.credentials.get(mechanism, name)
         return None if credential is None else Login(credential, Identity(f"User:{name}"))

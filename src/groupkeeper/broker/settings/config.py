@@ -124,6 +124,11 @@ class Config(GroupSettings):
     ssl_principal_mapping_rules = text(
         "DEFAULT", doc="From a certificate's name to the principal's: RULE:pattern/replacement/[LU], DEFAULT."
     )
+    delegation_token_max_lifetime_ms = long(604800000, low=1, doc="How long a delegation token may be renewed.")
+    delegation_token_expiry_time_ms = long(86400000, low=1, doc="How long a delegation token is good unless renewed.")
+    delegation_token_expiry_check_interval_ms = long(
+        3600000, low=1, doc="How often delegation tokens that have expired are removed."
+    )
     authorizer_class_name = text(
         "",
         doc="org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs decide what clients may do; empty: all.",

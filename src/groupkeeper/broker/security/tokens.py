@@ -1,0 +1,202 @@
+"""Delegation tokens (KIP-48): short-lived secrets that stand for a principal, kept in the data directory."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from typing import NamedTuple
+
+from groupkeeper.broker.security.identity import Identity
+from groupkeeper.broker.security.scram import Login, new_credential
+from groupkeeper.broker.storage.directory import random_uuid
+from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.protocol.errors import (
+    DelegationTokenAuthDisabled,
+    DelegationTokenExpired,
+    DelegationTokenNotFound,
+    DelegationTokenOwnerMismatch,
+)
+from groupkeeper.protocol.uuids import uuid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from groupkeeper.broker.security.scram import Credential
+    from groupkeeper.broker.settings.config import Config
+    from groupkeeper.broker.storage.directory import StorageDirectory
+
+JOURNAL = "tokens.journal"
+_SECRET = "delegation.token.secret.key"
+_LARGEST = 2**63 - 1
+
+
+class Token(NamedTuple):
+    """Principals are `Type:name`, times milliseconds since the epoch.
+
+    Attributes:
+        owner: for whom a login by the token speaks.
+        requester: who asked for it.
+        renewers: who else may renew and expire it.
+        max_ms: beyond that it cannot be renewed.
+        expires_ms: until when it is good unless it is renewed.
+    """
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    max_ms: int
+    expires_ms: int
+
+    def may_be_renewed_by(self, principal: str) -> bool:
+        """Whether a principal owns it, or is one of its renewers."""
+        return principal in (self.owner, *self.renewers)
+
+    def is_seen_by(self, principal: str) -> bool:
+        """Whether a principal may renew it, or asked for it."""
+        return principal == self.requester or self.may_be_renewed_by(principal)
+
+    def has_expired(self, now_ms: int) -> bool:
+        """Whether its time is over."""
+        return min(self.max_ms, self.expires_ms) < now_ms
+
+
+class DelegationTokens:
+    """Of one broker. Changes are on disk before they hold. Secrets are not: they follow from that of the settings."""
+
+    def __init__(self, directory: StorageDirectory, config: Config, now_ms: Callable[[], int]) -> None:
+        """Reads what the directory holds. Raises `InvalidSetting`."""
+        self._config = config
+        self._now_ms = now_ms
+        self._secret = config.given.get(_SECRET, "").encode()
+        self._swept_ms = now_ms()
+        self._by_id: dict[str, Token] = {}
+        self._credentials: dict[tuple[str, str], Credential] = {}
+        self._journal = Journal(directory.file(JOURNAL), "delegation tokens", is_private=True)
+        for entry in self._journal.read():
+            self._take(entry)
+        self._journal.begin(map(_entry, self._by_id.values()))
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether there is a secret to make tokens with."""
+        return bool(self._secret)
+
+    def create(self, owner: str, requester: str, renewers: Iterable[str], max_lifetime_ms: int) -> Token:
+        """A new one; without a lifetime (0 or less) it is the longest. Raises `DelegationTokenAuthDisabled`,
+        `KafkaStorageError`.
+        """
+        self._require_enabled()
+        now_ms = self._now_ms()
+        longest = self._config.delegation_token_max_lifetime_ms
+        max_ms = _sum(now_ms, min(longest, max_lifetime_ms) if max_lifetime_ms > 0 else longest)
+        expires_ms = min(max_ms, _sum(now_ms, self._config.delegation_token_expiry_time_ms))
+        token = Token(uuid_text(random_uuid()), owner, requester, tuple(renewers), now_ms, max_ms, expires_ms)
+        self._write(token)
+        return token
+
+    def renew(self, secret: bytes, principal: str, period_ms: int) -> int:
+        """When it ends now, at most one `delegation.token.expiry.time.ms` from now. Raises `DelegationTokenNotFound`,
+        `DelegationTokenExpired`, `DelegationTokenOwnerMismatch`, `DelegationTokenAuthDisabled`, `KafkaStorageError`.
+        """
+        token, now_ms = self._find(secret), self._now_ms()
+        if token.has_expired(now_ms):
+            raise DelegationTokenExpired
+        if not token.may_be_renewed_by(principal):
+            raise DelegationTokenOwnerMismatch
+        longest = self._config.delegation_token_expiry_time_ms
+        return self._end(token, now_ms + (min(longest, period_ms) if period_ms > 0 else longest))
+
+    def expire(self, secret: bytes, principal: str, period_ms: int) -> int:
+        """When it ends now; with a period below 0 it is gone at once. Raises as `renew`."""
+        token, now_ms = self._find(secret), self._now_ms()
+        if not token.may_be_renewed_by(principal):
+            raise DelegationTokenOwnerMismatch
+        if period_ms < 0:
+            self._remove(token)
+            return now_ms
+        if token.has_expired(now_ms):
+            raise DelegationTokenExpired
+        return self._end(token, _sum(now_ms, period_ms))
+
+    def all(self) -> list[Token]:
+        """Those that were not removed. Raises `DelegationTokenAuthDisabled`, `KafkaStorageError`."""
+        self._require_enabled()
+        self._sweep()
+        return list(self._by_id.values())
+
+    def secret_of(self, token: Token) -> bytes:
+        """What a client logs in with; its base64 text is the password."""
+        return hmac.digest(self._secret, token.token_id.encode(), "sha512")
+
+    def login(self, mechanism: str, token_id: str) -> Login | None:
+        """What proves a token; None for one that is unknown or has expired."""
+        token = self._by_id.get(token_id)
+        if token is None or not self.is_enabled or token.has_expired(self._now_ms()):
+            return None
+        key = (mechanism, token_id)
+        credential = self._credentials.get(key)
+        if credential is None:
+            password = base64.b64encode(self.secret_of(token)).decode()
+            credential = self._credentials[key] = new_credential(mechanism, password)
+        return Login(credential, Identity(token.owner, token.expires_ms, is_by_token=True))
+
+    def close(self) -> None:
+        """Closes the registry."""
+        self._journal.close()
+
+    def _require_enabled(self) -> None:
+        if not self.is_enabled:
+            raise DelegationTokenAuthDisabled
+
+    def _find(self, secret: bytes) -> Token:
+        self._require_enabled()
+        self._sweep()
+        for token in self._by_id.values():
+            if hmac.compare_digest(self.secret_of(token), secret):
+                return token
+        raise DelegationTokenNotFound
+
+    def _end(self, token: Token, when_ms: int) -> int:
+        expires_ms = min(token.max_ms, when_ms)
+        self._write(token._replace(expires_ms=expires_ms))
+        return expires_ms
+
+    def _sweep(self) -> None:
+        """Removes those that have expired, as seldom as the settings say."""
+        now_ms = self._now_ms()
+        if now_ms - self._swept_ms < self._config.delegation_token_expiry_check_interval_ms:
+            return
+        self._swept_ms = now_ms
+        for token in [one for one in self._by_id.values() if one.has_expired(now_ms)]:
+            self._remove(token)
+
+    def _write(self, token: Token) -> None:
+        self._journal.write(_entry(token))
+        self._by_id[token.token_id] = token
+
+    def _remove(self, token: Token) -> None:
+        entry = {"token_id": token.token_id}
+        self._journal.write(entry)
+        self._take(entry)
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        token_id = entry["token_id"]
+        if "owner" in entry:
+            self._by_id[token_id] = Token(**{**entry, "renewers": tuple(entry["renewers"])})
+            return
+        self._by_id.pop(token_id, None)
+        for mechanism, other in list(self._credentials):
+            if other == token_id:
+                del self._credentials[mechanism, other]
+
+
+def _entry(token: Token) -> dict[str, Any]:
+    return token._asdict()
+
+
+def _sum(now_ms: int, duration_ms: int) -> int:
+    return min(now_ms + duration_ms, _LARGEST)
