@@ -24,6 +24,11 @@ NAME = "t"
 VALUES = {
     "acks": -1,
     "resource_type": 2,
+    "resource_type_filter": 2,
+    "resource_pattern_type": 3,
+    "pattern_type_filter": 3,
+    "operation": 3,
+    "permission_type": 3,
     "replication_factor": 1,
     "num_partitions": 1,
     "count": 2,
