@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
 
 _NO_TIME = -1
+_WITH_REQUESTER = 3
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -55,7 +56,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     match call.message:
         case CreateDelegationTokenRequest() as request:
             return CreateDelegationTokenResponse(
-                error.code, *_parts(_owner(call, request)), *_parts(call.principal), when, when, when
+                error.code, *_parts(_owner(call, request)), *_requester(call, call.principal), when, when, when
             )
         case RenewDelegationTokenRequest():
             return RenewDelegationTokenResponse(error.code, when)
@@ -92,7 +93,7 @@ def _create(broker: Broker, call: Call, request: CreateDelegationTokenRequest) -
     return CreateDelegationTokenResponse(
         0,
         *_parts(owner),
-        *_parts(call.principal),
+        *_requester(call, call.principal),
         token.issued_ms,
         token.expires_ms,
         token.max_ms,
@@ -109,7 +110,7 @@ def _describe(broker: Broker, call: Call, request: DescribeDelegationTokenReques
         wanted = [f"{one.principal_type}:{one.principal_name}" for one in owners]
         known = [token for token in known if any(map(token.is_seen_by, wanted))]
     seen = [token for token in known if _may_see(broker, call, token)]
-    return DescribeDelegationTokenResponse(tokens=[_described(tokens, token) for token in seen])
+    return DescribeDelegationTokenResponse(tokens=[_described(call, tokens, token) for token in seen])
 
 
 def _may_see(broker: Broker, call: Call, token: Token) -> bool:
@@ -121,10 +122,10 @@ def _may_see(broker: Broker, call: Call, token: Token) -> bool:
     )
 
 
-def _described(tokens: DelegationTokens, token: Token) -> DescribedDelegationToken:
+def _described(call: Call, tokens: DelegationTokens, token: Token) -> DescribedDelegationToken:
     return DescribedDelegationToken(
         *_parts(token.owner),
-        *_parts(token.requester),
+        *_requester(call, token.requester),
         token.issued_ms,
         token.expires_ms,
         token.max_ms,
@@ -132,6 +133,10 @@ def _described(tokens: DelegationTokens, token: Token) -> DescribedDelegationTok
         tokens.secret_of(token),
         [DescribedDelegationTokenRenewer(*_parts(one)) for one in token.renewers],
     )
+
+
+def _requester(call: Call, principal: str) -> tuple[str, str]:
+    return _parts(principal) if call.api_version >= _WITH_REQUESTER else ("", "")
 
 
 def _parts(principal: str) -> tuple[str, str]:
