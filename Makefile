@@ -20,7 +20,7 @@ setup: $(VENV)/.dev ## A .venv in the checkout with everything that developing n
 demo: $(VENV)/.demo ## A tour on real input: broker, producers, consumers, and the commands on their groups
 	@$(BIN)/python -m groupkeeper.demo
 
-test: $(VENV)/.dev ## All tests that need neither Java nor network
+test: $(VENV)/.dev ## The tests that need neither Java nor network; the long ones: -m long
 	@echo "test: running pytest"
 	@$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -53,6 +54,7 @@ def member(servers: str, group_id: str, topic: str, protocol: str) -> Consumer:
 Rows = list[dict[str, Any]]
 
 
+@pytest.mark.long
 def test_groups_of_all_kinds_are_as_admin_reports_them(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic, mark = new_topic(servers), uuid.uuid4().hex[:6]
     began_ms = time.time_ns() // 10**6

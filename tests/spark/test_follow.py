@@ -63,6 +63,7 @@ class Script(Watch):
         commit(self._servers, "followed", {(self._topic, 0): self._last})
 
 
+@pytest.mark.long
 def test_what_is_written_meanwhile_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
     """Also with a run of snapshot in between, a cluster that is away, and a second run."""
     tables = tmp_path / "tables"
@@ -89,6 +90,7 @@ def test_what_is_written_meanwhile_arrives_once(spark: SparkSession, tmp_path: P
         assert sorted(each.name for each in (tables / "_groupkeeper").iterdir()) == ["checkpoints", "ledger", "lock"]
 
 
+@pytest.mark.long
 def test_one_run_at_a_time(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
     refused: list[str] = []

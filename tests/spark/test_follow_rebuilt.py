@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 from tests.spark.test_snapshot import places
 from tests.spark.test_source import commit, new_topic
@@ -50,6 +51,7 @@ class Seen(Watch):
         return any((row["cluster"], row["committed_offset"]) == (cluster, offset) for row in found)
 
 
+@pytest.mark.long
 def test_a_cluster_that_was_made_again_is_not_mixed_and_stops_no_other(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, seconds_of
 
@@ -185,6 +186,7 @@ def test_tombstones_of_groups_with_a_past(spark: SparkSession) -> None:
     assert causes(spark, other) == ["expired"]
 
 
+@pytest.mark.long
 def test_rates(spark: SparkSession) -> None:
     trace = classic_life()
     for second in (5, 15):

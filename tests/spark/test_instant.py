@@ -45,6 +45,7 @@ def rows(tables: Path, name: str, group_id: str, topic: str) -> list[dict[str, A
     return [each for each in found if each["group_id"] == group_id and each["topic"] == topic]
 
 
+@pytest.mark.long
 def test_lag_is_that_of_the_instant_whatever_happens_until_it_is_computed(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_lag_is_that_of_the_instant_whatever_happens_until_it_is_computed(
     assert measured["freshness"] == measured["lag"] - {None} == {lag["measured_time"]}
 
 
+@pytest.mark.long
 def test_what_the_history_has_from_after_the_instant_is_for_the_next_time(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def hanging(tmp_path: Path) -> Any:
         reader.close()
 
 
+@pytest.mark.long
 def test_a_group_whose_latest_commits_cannot_be_read_is_unknown_and_not_stopped(
     spark: SparkSession, hanging: tuple[str, str], tmp_path: Path
 ) -> None:

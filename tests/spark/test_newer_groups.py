@@ -95,6 +95,7 @@ def worker(servers: str, group_id: str, topic: str, client_id: str) -> ShareCons
     return made
 
 
+@pytest.mark.long
 def test_a_share_group_from_its_first_member_to_its_deletion(spark: SparkSession, newest: str, tmp_path: Path) -> None:
     group_id = f"share-{uuid.uuid4().hex[:6]}"
     topic = a_queue(newest, group_id)
@@ -155,6 +156,7 @@ def test_a_share_group_from_its_first_member_to_its_deletion(spark: SparkSession
     assert {row["problem"] for row in found["group_records"]} == {None}
 
 
+@pytest.mark.long
 def test_a_streams_group_from_its_first_member_to_its_deletion(
     spark: SparkSession, newest: str, tmp_path: Path
 ) -> None:

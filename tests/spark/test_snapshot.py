@@ -52,6 +52,7 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
     assert sorted(each.name for each in (tables / "_groupkeeper").iterdir()) == ["ledger", "lock"]
 
 
+@pytest.mark.long
 def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ def refusal(frame: Callable[[], DataFrame]) -> str:
     return text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_records_as_sparks_own_connector_has_them(spark: SparkSession, servers: str, compression: str) -> None:
     topic = new_topic(servers)
@@ -258,6 +259,7 @@ def test_errors_name_what_is_wrong(spark: SparkSession, servers: str) -> None:
     assert unreachable.startswith("cluster c: 127.0.0.1:1: connection refused")
 
 
+@pytest.mark.long
 def test_a_stream_neither_loses_nor_doubles_a_row(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
     source = spark.readStream.format("groupkeeper").option("kafka.bootstrap.servers", servers)

@@ -87,6 +87,7 @@ def clusters(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
         yield {"short": short, "long": started(stack, "groupkeeper", 30 * 24 * 60)}
 
 
+@pytest.mark.long
 def test_each_cluster_by_its_own_settings(spark: SparkSession, clusters: dict[str, str], tmp_path: Path) -> None:
     now_ms = time.time_ns() // 10**6
     topics = {name: a_topic(servers, 320) for name, servers in clusters.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, NamedTuple
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.spark.traces import HOUR, MINUTE, Trace, frame, lag_frame, lag_row, seconds_of
 
@@ -89,6 +90,7 @@ def is_right(case: Case, verdict: str, since: float | None, waits: float | None)
     return verdict in ("ok", "lagging", name)
 
 
+@pytest.mark.long
 def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
     cases = {
         f"{number}": Case(*settings)

@@ -24,6 +24,7 @@ spark.stop()
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_its_master_and_settings_stay(tmp_path: Path) -> None:
     program, warehouse, home = tmp_path / "program.py", tmp_path / "warehouse", str(Path(pyspark.__file__).parent)
