@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     FindLogin = Callable[[str, str, bool], Login | None]
     """From a mechanism, a name and whether that is a token's id."""
 
-MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
+MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, "OAUTHBEARER")
 USERS_MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
 """What users with passwords log in by."""
 
 JAAS_FILE = "java.security.auth.login.config"
 _JAAS = "sasl.jaas.config"
 _USER = "user_"
+_JWKS = "sasl.oauthbearer.jwks.endpoint.url"
 
 
 class ListenerSasl:
@@ -42,8 +43,15 @@ class ListenerSasl:
         timeout_s: how long a login may take.
     """
 
-    def __init__(self, properties: ListenerProperties, users: Mapping[str, str], find_login: FindLogin) -> None:
+    def __init__(
+        self,
+        properties: ListenerProperties,
+        users: Mapping[str, str],
+        find_login: FindLogin,
+        now_ms: Callable[[], int],
+    ) -> None:
         """`users` are the passwords of users beside those of the JAAS texts. Raises `InvalidSetting`."""
+        self._now_ms = now_ms
         self._properties = properties
         self._users = users
         self._find_login = find_login
@@ -83,11 +91,25 @@ class ListenerSasl:
         if mechanism == "PLAIN":
             passwords = {**self._users, **self._plain_users()}
             return lambda: Plain(passwords)
+        if mechanism == "OAUTHBEARER":
+            return self._oauth()
 
         def look_up(name: str, is_token: bool) -> Login | None:
             return self._find_login(mechanism, name, is_token)
 
         return lambda: Scram(mechanism, look_up, new_nonce())
+
+    def _oauth(self) -> Begin:
+        from groupkeeper.broker.security.oauth import OAuthBearer, UnsecuredTokens
+
+        if self._properties.text(_JWKS, "OAUTHBEARER"):
+            raise InvalidSetting(
+                f"{self._properties.name_of(_JWKS, 'OAUTHBEARER')}: tokens with signatures are not supported yet; "
+                "without it unsigned ones are accepted, for tests"
+            )
+        module = self._login_module("OAUTHBEARER", "OAuthBearerLoginModule")
+        tokens = UnsecuredTokens({} if module is None else module.options, self._now_ms)
+        return lambda: OAuthBearer(tokens)
 
     def _plain_users(self) -> dict[str, str]:
         module = self._login_module("PLAIN", "PlainLoginModule")

@@ -118,7 +118,7 @@ class Security:
         self.tokens.close()
 
     def _sasl_of(self, config: Config, listener: str) -> ListenerSasl:
-        return ListenerSasl(ListenerProperties(config, listener), self._users, self._find_login)
+        return ListenerSasl(ListenerProperties(config, listener), self._users, self._find_login, self._now_ms)
 
     def _give_users(self, mechanisms: Iterable[str]) -> None:
         self.credentials.give([one for one in mechanisms if one in HASH_BY_MECHANISM], self._users)

@@ -93,7 +93,7 @@ def unsecured_token(module: LoginModule, now_s: float) -> Token:
             f"{NAME}: {module.class_name} has no {option}, nor is sasl.oauthbearer.token.endpoint.url set"
         )
     expires_s = now_s + _number(f"{_UNSECURED}LifetimeSeconds", lifetime)
-    claims.setdefault("iat", now_s)
+    claims.setdefault("iat", int(now_s * 1000) / 1000)  # whole ms, as brokers' clocks: it must not be in their future
     claims.setdefault("exp", expires_s)
     if scope_name in claims and not isinstance(claims[scope_name], str | list):
         raise IllegalArgument(f"{NAME}: the claim {scope_name} must be a string or a list")

@@ -1,0 +1,152 @@
+"""OAUTHBEARER (RFC 7628) with unsecured JSON web tokens, which Kafka takes unless its settings say more: for tests."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import NamedTuple
+
+from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
+from groupkeeper.broker.security.identity import Identity
+from groupkeeper.broker.settings.table import InvalidSetting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+_SEPARATOR = "\x01"
+_FIRST = re.compile(
+    r"n,(?:a=(?P<authorization_id>(?:[^=,\x00\x01]|=2C|=3D)+))?,"
+    r"\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7E \t\r\n]+\x01)*)\x01"
+)
+_AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
+_OPTION = "unsecuredValidator"
+
+
+class BadToken(ValueError):
+    """The token is not good; the text says why. `scope` is the one that it lacks."""
+
+    def __init__(self, why: str, scope: str = "") -> None:
+        super().__init__(why)
+        self.scope = scope
+
+
+class Subject(NamedTuple):
+    """Whose a token is, and when it ends (milliseconds since the epoch)."""
+
+    name: str
+    expires_ms: int
+
+
+class UnsecuredTokens:
+    """Judges tokens without a signature, by the options of an OAuthBearerLoginModule."""
+
+    def __init__(self, options: Mapping[str, str], now_ms: Callable[[], int]) -> None:
+        """Raises `InvalidSetting`."""
+        self._now_ms = now_ms
+        self._principal = options.get(f"{_OPTION}PrincipalClaimName", "").strip() or "sub"
+        self._scope = options.get(f"{_OPTION}ScopeClaimName", "").strip() or "scope"
+        self._required = options.get(f"{_OPTION}RequiredScope", "").split()
+        skew = options.get(f"{_OPTION}AllowableClockSkewMs", "").strip() or "0"
+        if not skew.isdecimal():
+            raise InvalidSetting(f"{_OPTION}AllowableClockSkewMs={skew}: expected milliseconds, 0 or more")
+        self._skew_ms = int(skew)
+
+    def subject_of(self, token: str) -> Subject:
+        """Raises `BadToken`."""
+        parts = token.split(".")
+        if len(parts) != 3 or not parts[0] or not parts[1]:
+            raise BadToken("a token has three parts with dots between")
+        header, claims = _object(parts[0]), _object(parts[1])
+        if header.get("alg") != "none":
+            raise BadToken("the algorithm of an unsecured token must be 'none'")
+        if parts[2]:
+            raise BadToken("an unsecured token has no signature")
+        name = claims.get(self._principal)
+        if not isinstance(name, str) or not name.strip():
+            raise BadToken(f"the claim {self._principal} is missing, or no text")
+        expires_s, issued_s = _number(claims, "exp"), _number(claims, "iat")
+        if expires_s is None:
+            raise BadToken("the claim exp is missing")
+        now_ms = self._now_ms()
+        if issued_s is not None and 1000 * issued_s > now_ms + self._skew_ms:
+            raise BadToken("it was issued in the future")
+        if now_ms - self._skew_ms >= 1000 * expires_s:
+            raise BadToken("it has expired")
+        if issued_s is not None and expires_s <= issued_s:
+            raise BadToken("it ends before it was issued")
+        scopes = self._scopes(claims)
+        if any(scope not in scopes for scope in self._required):
+            raise BadToken("its scope is not enough", f"[{', '.join(self._required)}]")
+        return Subject(name, round(expires_s * 1000))
+
+    def _scopes(self, claims: Mapping[str, Any]) -> list[str]:
+        found = claims.get(self._scope)
+        texts = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        return [str(text).strip() for text in texts]
+
+
+class OAuthBearer:
+    """One login by a token."""
+
+    def __init__(self, tokens: UnsecuredTokens) -> None:
+        self.identity: Identity | None = None
+        self._tokens = tokens
+        self._said = ""
+
+    async def answer(self, message: bytes) -> bytes:
+        if message == b"\x01" and self._said:
+            raise LoginRefused(self._said)
+        self._said = ""
+        authorization_id, token = _first(message)
+        try:
+            subject = self._tokens.subject_of(token)
+        except BadToken as error:
+            # The client answers this with a byte, and gets it once more as the error.
+            status = "insufficient_scope" if error.scope else "invalid_token"
+            self._said = f'{{"status":"{status}"' + (f', "scope":"{error.scope}"' if error.scope else "") + "}"
+            return self._said.encode()
+        if authorization_id and authorization_id != subject.name:
+            raise LoginRefused(
+                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
+                f"from the token's principal name ({subject.name})"
+            )
+        self.identity = Identity(f"User:{subject.name}", subject.expires_ms)
+        return b""
+
+
+def _first(message: bytes) -> tuple[str, str]:
+    try:
+        match = _FIRST.fullmatch(message.decode())
+    except UnicodeDecodeError:
+        match = None
+    if match is None:
+        raise LoginFailed("Invalid OAUTHBEARER client first message")
+    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split(_SEPARATOR) if pair)
+    auth = _AUTH.fullmatch(pairs.get("auth", ""))
+    if auth is None or auth["scheme"].lower() != "bearer":
+        raise LoginFailed("Invalid OAUTHBEARER client first message: it has no bearer token")
+    return match["authorization_id"] or "", auth["token"]
+
+
+def _object(part: str) -> dict[str, Any]:
+    try:
+        padded = part.replace("-", "+").replace("_", "/") + "=" * (-len(part) % 4)
+        found = json.loads(base64.b64decode(padded, validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise BadToken("a part of it is no JSON in base64") from None
+    if not isinstance(found, dict):
+        raise BadToken("a part of it is no JSON object")
+    return found
+
+
+def _number(claims: Mapping[str, Any], name: str) -> float | None:
+    found = claims.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not -1e15 < found < 1e15:
+        raise BadToken(f"the claim {name} is no time")
+    return float(found)
