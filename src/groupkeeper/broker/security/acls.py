@@ -123,11 +123,9 @@ class Asker(NamedTuple):
     principal: str
     host: str
 
-    def is_meant_by(self, acl: Acl) -> bool:
-        """Whether an ACL is about this principal and host."""
-        return acl.principal in (self.principal, EVERYBODY) and (
-            acl.host in (WILDCARD, self.host) or ("/" in acl.host and _is_within(self.host, acl.host))
-        )
+    def comes_from(self, host: str) -> bool:
+        """Whether the host of an ACL is meant: an address, a network, or all."""
+        return host in (WILDCARD, self.host) or ("/" in host and _is_within(self.host, host))
 
 
 @lru_cache(maxsize=4096)
@@ -139,13 +137,12 @@ def _is_within(host: str, network: str) -> bool:
 
 
 class Acls:
-    """A set of ACLs, found by resource."""
+    """A set of ACLs, found by resource and principal."""
 
     def __init__(self) -> None:
         self._all: dict[Acl, None] = {}
-        self._literal: dict[tuple[int, str], list[Acl]] = {}
-        self._prefixed: dict[tuple[int, str], list[Acl]] = {}
-        self._lengths: dict[int, dict[int, int]] = {}  # by type: how many prefixed ACLs have names of a length
+        self._by_pattern: dict[tuple[int, int, str], dict[str, list[Acl]]] = {}  # pattern → principal → ACLs
+        self._lengths: dict[int, dict[int, int]] = {}  # resource type → length of a prefix → how many patterns
 
     def __len__(self) -> int:
         return len(self._all)
@@ -161,55 +158,66 @@ class Acls:
         if acl in self._all:
             return
         self._all[acl] = None
-        self._place(acl).setdefault((acl.resource_type, acl.name), []).append(acl)
-        if acl.pattern_type == PatternType.PREFIXED:
-            lengths = self._lengths.setdefault(acl.resource_type, {})
-            lengths[len(acl.name)] = lengths.get(len(acl.name), 0) + 1
+        pattern = (acl.resource_type, acl.pattern_type, acl.name)
+        if pattern not in self._by_pattern:
+            self._by_pattern[pattern] = {}
+            self._count_prefix(acl, 1)
+        self._by_pattern[pattern].setdefault(acl.principal, []).append(acl)
 
     def remove(self, acl: Acl) -> None:
         """Raises KeyError when it isn't there."""
         del self._all[acl]
-        place, key = self._place(acl), (acl.resource_type, acl.name)
-        place[key].remove(acl)
-        if not place[key]:
-            del place[key]
+        pattern = (acl.resource_type, acl.pattern_type, acl.name)
+        by_principal = self._by_pattern[pattern]
+        by_principal[acl.principal].remove(acl)
+        if not by_principal[acl.principal]:
+            del by_principal[acl.principal]
+        if not by_principal:
+            del self._by_pattern[pattern]
+            self._count_prefix(acl, -1)
+
+    def _count_prefix(self, acl: Acl, change: int) -> None:
         if acl.pattern_type == PatternType.PREFIXED:
-            lengths = self._lengths[acl.resource_type]
-            lengths[len(acl.name)] -= 1
+            lengths = self._lengths.setdefault(acl.resource_type, {})
+            lengths[len(acl.name)] = lengths.get(len(acl.name), 0) + change
             if not lengths[len(acl.name)]:
                 del lengths[len(acl.name)]
-
-    def _place(self, acl: Acl) -> dict[tuple[int, str], list[Acl]]:
-        return self._prefixed if acl.pattern_type == PatternType.PREFIXED else self._literal
 
     def meant_by(self, wanted: AclFilter) -> list[Acl]:
         """In the order in which they were added."""
         return [acl for acl in self._all if wanted.fits(acl)]
 
-    def about(self, resource_type: int, name: str) -> Iterator[Acl]:
-        """The ACLs about one resource."""
-        yield from self._literal.get((resource_type, name), ())
+    def _about(self, resource_type: int, name: str) -> Iterator[dict[str, list[Acl]]]:
+        """The ACLs about one resource, pattern by pattern, by their principals."""
+        patterns = [(resource_type, PatternType.LITERAL, name)]
         if name != WILDCARD:
-            yield from self._literal.get((resource_type, WILDCARD), ())
-        for length in self._lengths.get(resource_type, ()):
-            if length <= len(name):
-                yield from self._prefixed.get((resource_type, name[:length]), ())
+            patterns.append((resource_type, PatternType.LITERAL, WILDCARD))
+        patterns += [
+            (resource_type, PatternType.PREFIXED, name[:length])
+            for length in self._lengths.get(resource_type, ())
+            if length <= len(name)
+        ]
+        for pattern in patterns:
+            by_principal = self._by_pattern.get(pattern)
+            if by_principal is not None:
+                yield by_principal
 
     def decide(self, asker: Asker, operation: int, resource_type: int, name: str) -> bool | None:
         """Whether the operation is allowed: a denial wins, without a permission it is not. None: no ACL is about the
-        resource, for anybody.
+        resource, for any principal.
         """
         enough = (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
-        decision = None
-        for acl in self.about(resource_type, name):
-            decision = decision or False
-            if not asker.is_meant_by(acl):
-                continue
-            if acl.permission == Permission.ALLOW:
-                decision = decision or acl.operation in enough
-            elif acl.operation in (operation, Operation.ALL):
-                return False
-        return decision
+        has_acls = is_allowed = False
+        for by_principal in self._about(resource_type, name):
+            has_acls = True
+            for acl in (*by_principal.get(asker.principal, ()), *by_principal.get(EVERYBODY, ())):
+                if not asker.comes_from(acl.host):
+                    continue
+                if acl.permission == Permission.ALLOW:
+                    is_allowed = is_allowed or acl.operation in enough
+                elif acl.operation in (operation, Operation.ALL):
+                    return False
+        return is_allowed if has_acls else None
 
     def allows_some(self, asker: Asker, operation: int, resource_type: int) -> bool:
         """Whether the operation is allowed on any resource of the type, which need not exist: a permission counts
@@ -220,7 +228,7 @@ class Acls:
         for acl in self._all:
             if acl.resource_type != resource_type or acl.operation not in (operation, Operation.ALL):
                 continue
-            if not asker.is_meant_by(acl):
+            if acl.principal not in (asker.principal, EVERYBODY) or not asker.comes_from(acl.host):
                 continue
             if acl.permission == Permission.ALLOW:
                 allowed.append(acl)
