@@ -119,8 +119,8 @@ async def test_a_leader_that_never_has_room_is_a_reason() -> None:
         return FetchResponse()
 
     async with leader_of(nothing, 1) as (_, admin):
-        found = await admin.record_timestamps([Position(TOPIC, 0, 0)], timeout_ms=300)
-        read = await admin.read_logs({TopicPartition(TOPIC, 0): (0, 5)}, lambda *_: None, timeout_ms=300)
+        found = await admin.record_timestamps([Position(TOPIC, 0, 0)], timeout_ms=1500)
+        read = await admin.read_logs({TopicPartition(TOPIC, 0): (0, 5)}, lambda *_: None, timeout_ms=1500)
     for failed in (found.failed, read.failed):
         assert [type(why) for why in failed.values()] == [CallTimedOut]
         assert "the broker's answers hold no records" in str(next(iter(failed.values())))
