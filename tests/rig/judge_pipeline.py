@@ -82,7 +82,8 @@ def judge_resting(truth: Truth, answer: Answer) -> Verdict:
         for text in [*_lag_row(truth, row, 0), *_age(truth, row, answer.answered)]:
             verdict.differences.append(_difference(f"lag: {text}", row))
     lags = {_key(row): row["committed_offset"] for row in _lasting(truth, tables["lag"])}
-    _same("lag at", lags, {key: offset for key, (offset, _) in _committed(truth, answer.asked).items()}, verdict)
+    offsets = {key: {one and one[0] for one in some} for key, some in _committed(truth, answer.asked).items()}
+    _same("lag at", lags, offsets, verdict)
     _compare_commits(truth, tables, verdict)
     _compare_current(truth, tables, answer, verdict)
     _compare_rewinds(truth, tables, verdict)
@@ -204,17 +205,18 @@ def _age(truth: Truth, row: Row, answered: int) -> Iterable[str]:
         yield f"{where} lag_ms {row['lag_ms']} {row['lag_basis']}, truth {wanted} exact"
 
 
-def _same(what: str, found: Mapping[Key, object], wanted: Mapping[Key, object], verdict: Verdict) -> None:
+def _same(what: str, found: Mapping[Key, object], wanted: Mapping[Key, set[Any]], verdict: Verdict) -> None:
     verdict.comparisons += len(wanted)
     for key in sorted(found.keys() | wanted.keys()):
-        if found.get(key) != wanted.get(key):
-            text = f"{what}: {key[2]}-{key[3]} is {found.get(key)}, truth {wanted.get(key)}"
+        possible = wanted.get(key, {None})
+        if found.get(key) not in possible:
+            text = f"{what}: {key[2]}-{key[3]} is {found.get(key)}, truth {' or '.join(sorted(map(str, possible)))}"
             verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
 
 
-def _committed(truth: Truth, at: int) -> dict[Key, tuple[int, str]]:
-    last = {key: truth.committed(key, at, at)[0] for key in _kept(truth)}
-    return {key: (one.offset, one.metadata) for key, one in last.items() if one is not None}
+def _committed(truth: Truth, at: int) -> dict[Key, set[tuple[int, str] | None]]:
+    """What may be committed at a moment of rest; None: nothing. More than one: the outcome of a commit is unknown."""
+    return {key: {one and (one.offset, one.metadata) for one in truth.committed(key, at, at)} for key in _kept(truth)}
 
 
 def _compare_current(truth: Truth, tables: Tables, answer: Answer, verdict: Verdict) -> None:
@@ -366,7 +368,7 @@ def _created(tables: Tables) -> set[tuple[str, str]]:
     return {(row["cluster"], row["group_id"]) for row in tables.get("group_events", ()) if row["event"] == "created"}
 
 
-def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
+def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
     """The tables with one thing wrong, in each way."""
     for name, column in (("lag", "lag"), ("lag", "lag_ms"), ("lag", "log_end_offset"), ("commits", "committed_offset"),
                          ("current_offsets", "committed_offset"), ("rewinds", "to_offset"), ("rates", "offset_commits"),

@@ -227,7 +227,7 @@ def judge_reset(truth: Truth, answer: Answer, group: str, before: Mapping[Place,
     verdict = Verdict()
     rows = {(row["topic"], row["partition"]): row for row in answer.content["changes"]}
     words = answer.about["line"]
-    untold = _untold_times(answer)
+    untold = untold_times(answer)
     for place, commit in sorted(before.items()):
         verdict.comparisons += 7
         log = truth.logs[(answer.cluster, *place)]
@@ -256,13 +256,14 @@ def judge_reset(truth: Truth, answer: Answer, group: str, before: Mapping[Place,
     return verdict
 
 
-def _untold_times(answer: Answer) -> int:
+def untold_times(answer: Answer) -> int:
     """How many times of records the command said that it could not get, each with its reason. Under load a broker may
     not answer within the command's time; a plan is right without them.
     """
-    if re.search("the times of records are (not known|left out): ", answer.errors):
+    said = "\n".join(answer.content["notes"])
+    if re.search("the times of records are (not known|left out): ", said):
         return len(answer.content["changes"])
-    return sum(map(int, re.findall(r"times of records that are not known: (\d+), as", answer.errors)))
+    return sum(map(int, re.findall(r"times of records that are not known: (\d+), as", said)))
 
 
 def _row(log: Log, answer: Answer, words: list[str], before: int) -> dict[str, int | None]:

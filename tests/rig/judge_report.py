@@ -8,11 +8,12 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.judge_pipeline import MS, Row, folder, ns_of
+from tests.rig.truth import Truth
 
 NAME = "report"
 
@@ -54,8 +55,11 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
 
 
 def _figures(tables: Mapping[str, list[Row]], since: datetime) -> dict[str, Any]:
-    """Rates are of the time that the report is of: some commits of a story say that they were made days ago."""
+    """Rates and rewinds are of the time that the report is of: some commits of a story say that they were made days
+    ago.
+    """
     since_ns = int(since.timestamp()) * 1000 * MS
+    rewinds = [row for row in tables["rewinds"] if row["rewind_time"].replace(tzinfo=UTC) >= since]
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for row in tables["groups"]:
         groups[row["cluster"], row["group_id"]] = {"members": row["members"], "partitions": row["partitions"],
@@ -76,12 +80,12 @@ def _figures(tables: Mapping[str, list[Row]], since: datetime) -> dict[str, Any]
             "commits": sum(row["offset_commits"] or 0 for row in tables["rates"]
                            if row["cluster"] == name and row["group_id"] is None
                            and ns_of(row["minute"]) >= since_ns),
-            "rewinds": sum(row["cluster"] == name for row in tables["rewinds"]),
+            "rewinds": sum(row["cluster"] == name for row in rewinds),
         }  # fmt: skip
-    return {"groups": groups, "clusters": clusters, "rewinds": Counter(_place(row) for row in tables["rewinds"])}
+    return {"groups": groups, "clusters": clusters, "rewinds": Counter(_place(row) for row in rewinds)}
 
 
-def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
+def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
     """With a figure that is off by one, of each kind."""
     for rows, column in (("groups", "members"), ("groups", "lag"), ("clusters", "commits"), ("clusters", "lag"),
                          ("clusters", "groups")):  # fmt: skip

@@ -198,10 +198,11 @@ def _compare_stale(truth: Truth, answer: Answer, verdict: Verdict) -> None:
             verdict.differences.append(_difference(key, f"stale: {row['reason']}, truth it is of now"))
 
 
-def spoilt(answer: Answer, rng: random.Random) -> Iterable[Answer]:
+def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
     """The tables with one thing wrong, in each way: each status that is not so, and rows too few."""
     content = answer.content
     known = {_key(row) for row in content["lag"] if row["lag"] is not None and row["lag_ms"] is not None}
+    known = {key for key in known if (key[0], key[2]) not in truth.removed}
     rows = [row for row in content["status"] if row["topic"] is not None and _key(row) in known]
     for wrong in ("unknown", "losing", "rule", "lag", "row", "stale", "expiring"):
         changed = {name: list(content[name]) for name in content}

@@ -284,7 +284,7 @@ class Run:
     def _judge_tables(self, question: Any, answer: Answer, judge: Callable[[Answer], Verdict]) -> None:
         verdict = judge(answer)
         if not verdict.differences:
-            for number, worse in enumerate(question.spoilt(answer, self.rng), 1):
+            for number, worse in enumerate(question.spoilt(self.truth, answer, self.rng), 1):
                 verdict.seeded += 1
                 if not judge(worse).differences:
                     verdict.missed.append(f"{question.NAME}: seeded defect {number} in {', '.join(answer.content)}")

@@ -16,7 +16,7 @@ from tests.rig import judge_members, judge_pipeline, judge_sweep
 from tests.rig.actors import CLIENT, Gate
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
-from tests.rig.facts import DONE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded, now
+from tests.rig.facts import DONE, MAYBE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded, now
 from tests.rig.others import KafkaPythonThread
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
@@ -105,6 +105,23 @@ def test_a_row_that_is_missing_is_a_difference() -> None:
     assert [one.group for one in running.differences] == ["g"]
     at_rest = judge_pipeline.judge_resting(truth, Answer("all", 30 * second, 31 * second, tables))
     assert sorted(one.group or "" for one in at_rest.differences if one.text.startswith("lag at")) == ["g", "h"]
+
+
+def test_a_commit_of_unknown_outcome_may_or_may_not_be_in_the_tables() -> None:
+    done, maybe = (
+        Committed("c", "g", "t", 0, offset, -1, "", outcome, "a", 10 * offset, 10 * offset + 5)
+        for offset, outcome in ((1, DONE), (2, MAYBE))
+    )
+
+    def differences(truth: Truth, offset: int) -> list[str]:
+        row = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "committed_offset": offset}
+        answer = Answer("c", 40, 41, {"offsets_as_of": [{**row, "metadata": ""}]})
+        return [one.text for one in judge_pipeline.judge_as_of(truth, answer, 30).differences]
+
+    assert differences(truth_of(done), 1) == differences(truth_of(done, maybe), 1) == []
+    assert differences(truth_of(done, maybe), 2) == differences(truth_of(maybe), 2) == []
+    assert differences(truth_of(done), 2) == ["as of: t-0 is (2, ''), truth (1, '')"]
+    assert len(differences(truth_of(done, maybe), 3)) == 1
 
 
 def test_lag_is_null_only_where_commits_were_held_back_for_long() -> None:
