@@ -295,6 +295,9 @@ def python_settings(servers: str, options: ConsumerOptions) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ kafka-python
 
 
+LEAST_POLL_S = 0.5
+
+
 class KafkaPythonConsumer:
     ASSIGNORS: ClassVar[Mapping[str, type]] = {
         "range": RangePartitionAssignor,
@@ -318,7 +321,9 @@ class KafkaPythonConsumer:
         self._c.assign([kafka.TopicPartition(*p) for p in partitions])
 
     def poll(self, timeout: float = 0.1) -> list[Received]:
-        batches = self._c.poll(timeout_ms=int(timeout * 1000), max_records=500)
+        # A step of joining that takes longer than the poll begins once more in the next one: on a busy machine a short
+        # one would never get anywhere.
+        batches = self._c.poll(timeout_ms=int(max(timeout, LEAST_POLL_S) * 1000), max_records=500)
         return [
             Received(m.topic, m.partition, m.offset, m.key, m.value, tuple(m.headers), m.timestamp)
             for batch in batches.values()

@@ -1,4 +1,5 @@
-"""franz-go's own tests, as its author wrote them: groups of every protocol, transactions, share groups, admin.
+"""franz-go's own tests, as its author wrote them: groups of every protocol, transactions, share groups, admin; and its
+logins.
 
 They need Go, and the module proxy when they run for the first time.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.brokers import RunningBroker
+from tests.conformance.every_login import PATIENCE_S, check_go
 
 MODULE = "github.com/twmb/franz-go@v1.22.2"
 DOWNLOAD_S, BUILD_S, RUN_S = 300, 900, 1200
@@ -31,6 +33,22 @@ def downloaded() -> Path:
     if done.returncode:
         pytest.skip(f"{MODULE} cannot be fetched: {done.stdout} {done.stderr}")
     return Path(json.loads(done.stdout)["Dir"])
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(DOWNLOAD_S + BUILD_S + PATIENCE_S)
+def test_every_login(tmp_path: Path) -> None:
+    """Built inside a copy of the module, whose own go.sum is the lock."""
+    module = tmp_path / "module"
+    shutil.copytree(downloaded(), module, copy_function=shutil.copyfile)
+    for folder, _, _ in os.walk(module):
+        os.chmod(folder, 0o755)
+    source = module / "logins" / "main.go"
+    source.parent.mkdir()
+    shutil.copyfile(Path(__file__).parent / "go" / "logins.go", source)
+    program = tmp_path / "logins"
+    subprocess.run(["go", "build", "-o", str(program), "./logins"], cwd=module, check=True, timeout=BUILD_S)
+    check_go(program, tmp_path)
 
 
 @pytest.mark.conformance

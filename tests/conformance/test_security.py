@@ -8,13 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 from tests.conformance.brokers import PROPERTIES
+from tests.conformance.every_login import unsigned
 from tests.conformance.official import compare
 from tests.unit.client.certificates import Certified, certified, trust_pkcs12
 from tools.apache_kafka import ApacheKafka
@@ -138,12 +138,6 @@ def sasl(mechanism: str, password: str = "alice-secret") -> dict[str, str]:
 def bearer(options: str = "") -> dict[str, str]:
     config = f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule required {options};"
     return {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": config}
-
-
-def unsigned(subject: str, expires_s: float) -> str:
-    claims = json.dumps({"sub": subject, "iat": time.time() - 5, "exp": expires_s}).encode()
-    parts = (urlsafe_b64encode(part).decode().rstrip("=") for part in (b'{"alg":"none"}', claims))
-    return ".".join(parts) + "."
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
