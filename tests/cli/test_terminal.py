@@ -67,10 +67,15 @@ class Terminal:
         os.write(self._terminal, key.encode())
 
     def end(self) -> int:
-        """Its exit status."""
+        """Its exit status, as a shell gives it: 128 and the number of the signal that ended it.
+
+        CPython ends by SIGINT, also where KeyboardInterrupt was handled, when that was raised while it executed a
+        text, as dataclasses do when they are imported.
+        """
         self.read()
         os.close(self._terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return status if status >= 0 else 128 - status
 
 
 @pytest.mark.parametrize(

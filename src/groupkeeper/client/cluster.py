@@ -52,6 +52,7 @@ class Cluster:
         self.coordinators: dict[str, int] = {}
         self.classic_groups: set[str] = set()
         self._security = security
+        self.principal = security.principal
         self._bootstrap = [Peer(address, settings, security) for address in bootstrap]
         self._peers: dict[int, Peer] = {}
         self._retired: set[asyncio.Task[None]] = set()

@@ -123,7 +123,8 @@ async def _begin(
     """What is written down of it. Nothing is written when no offset goes."""
     if not any(commit for offsets in committed.values() for commit in offsets.values()):
         return None
-    return recorder.begin(deletions(committed, await known_cluster_id(admin, timeout_ms=timeout_ms), kind))
+    plan = deletions(committed, await known_cluster_id(admin, timeout_ms=timeout_ms), kind)
+    return recorder.begin(plan, admin.principal)
 
 
 def _end(recorder: Recorder | None, begun: Begun | None, outcome: Batch[str, Outcome]) -> None:

@@ -157,7 +157,7 @@ class ShareChange:
                 self._places[group_id] = list(changes)
         if plans:
             cluster_id = await known_cluster_id(self._admin, timeout_ms=self._timeout_ms)
-            self._begun = self._recorder.begin(Plan(cluster_id, tuple(plans), self._kind))
+            self._begun = self._recorder.begin(Plan(cluster_id, tuple(plans), self._kind), self._admin.principal)
 
     def end(
         self,

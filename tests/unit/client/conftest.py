@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def nothing_of_others() -> Iterator[None]:
+def nothing_of_others() -> None:
     """What the tests of other folders left behind is collected before the first test here, not blamed on it.
 
-    What is alive then is left out of the collections after each test, which would take half a second otherwise.
+    What is alive then is left out of the collections after each test.
     """
     with warnings.catch_warnings(action="ignore"):
         gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest_asyncio.fixture(autouse=True)

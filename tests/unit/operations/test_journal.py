@@ -29,8 +29,9 @@ from groupkeeper.operations.plans.recording import Recorder, judged, without_sec
 from groupkeeper.protocol.errors import RequestTimedOut, UnknownMemberId
 
 HEAD = Head(
-    "20261121T093416-4f2a", 1_700_000_000_123, "cluster", "reset", "anna", "desk", ("groupkeeper", "apply", "p")
-)
+    "20261121T093416-4f2a", 1_700_000_000_123, "cluster", "reset", "anna", "desk", ("groupkeeper", "apply", "p"),
+    principal="User:anna",
+)  # fmt: skip
 PLACE = TopicPartition("orders", 0)
 PAIRS: dict[TopicPartition, Pair] = {
     PLACE: (OffsetAndMetadata(5, 3, "note ☃"), OffsetAndMetadata(0)),
@@ -272,16 +273,16 @@ def test_a_recorder_goes_on_without_a_journal_or_stops(tmp_path: Path) -> None:
     plan = Plan("cluster", (GroupPlan("g", {PLACE: Change(None, OffsetAndMetadata(1))}),))
     told: list[str] = []
     lenient = Recorder(nowhere, ["tool"], told.append)
-    assert (lenient.begin(plan), lenient.begin(plan), len(told)) == (None, None, 1)
+    assert (lenient.begin(plan, "User:alice"), lenient.begin(plan, ""), len(told)) == (None, None, 1)
     lenient.end(None, Result.APPLIED)
     with pytest.raises(JournalUnwritable):
-        Recorder(nowhere, ["tool"], None).begin(plan)
+        Recorder(nowhere, ["tool"], None).begin(plan, "User:alice")
 
 
 def test_an_outcome_that_cannot_be_written_is_no_failure_of_the_change(journal: Journal) -> None:
     plan = Plan("cluster", (GroupPlan("g", {PLACE: Change(None, OffsetAndMetadata(1))}),))
     recorder = Recorder(journal, ["tool"], None)
-    begun = recorder.begin(plan)
+    begun = recorder.begin(plan, "User:alice")
     journal.path.unlink()
     journal.path.mkdir()
     recorder.end(begun, Result.APPLIED)

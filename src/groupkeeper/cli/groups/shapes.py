@@ -11,8 +11,8 @@ GROUPS = Shape(
     "groups",
     [
         _GROUP,
-        Column("type", "`Classic`, `Consumer`, `Share` or `Streams`; null: the broker is too old to tell"),
-        Column("state", "null: the broker is too old to tell"),
+        Column("type", "`Classic`, `Consumer`, `Share` or `Streams`; null: the broker is too old to report it"),
+        Column("state", "null: the broker is too old to report it"),
     ],
 )
 

@@ -12,7 +12,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, names_of
-from groupkeeper.cli.framework.output import complain, flush
+from groupkeeper.cli.framework.output import complain, dismiss, flush
 from groupkeeper.cli.framework.render import remark_text
 from groupkeeper.cli.framework.reports import Column, Page, Row, Shape, Value
 from groupkeeper.operations.watch import Change, Partitions, follow
@@ -106,7 +106,8 @@ def _run(options: Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     try:
         return run_report(options, _report)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        dismiss(interrupt)
         # That is how following ends.
         flush()
         return 0

@@ -24,7 +24,7 @@ from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
-from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
+from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, maker_of, recorded_rows
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary
 from groupkeeper.operations.plans.making import Otherwise
@@ -91,7 +91,7 @@ def _list(options: Namespace, where: Journal) -> int:
 
 def _one(options: Namespace, recorded: Recorded) -> int:
     head = recorded.head
-    remarks = [f"{head.id}: {recorded.result}, by {head.user} on {head.host}: {shlex.join(head.command)}"]
+    remarks = [f"{head.id}: {recorded.result}, by {maker_of(head)}: {shlex.join(head.command)}"]
     if recorded.result is Result.UNFINISHED:
         remarks.append(UNFINISHED.format(id=head.id))
     remarks += _lacking(recorded)
@@ -165,8 +165,8 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     remarks = _lacking(recorded)
     if recorded.result is Result.UNFINISHED:
         remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
-    who, when = f"{head.user} on {head.host}", utc_text(head.time_ms)
-    cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not tell its id"
+    who, when = maker_of(head), utc_text(head.time_ms)
+    cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not report its id"
     remarks.append(f"to take back: {head.id}, {head.kind} by {who} at {when}, on {cluster}: {shlex.join(head.command)}")
     if is_share:
         remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")

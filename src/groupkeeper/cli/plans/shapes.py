@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from groupkeeper.cli.framework.reports import Column, Problem, Row, Shape, problem_of
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.authorization import Deed
-from groupkeeper.operations.plans.journal import Lost, Pair, Summary
+from groupkeeper.operations.plans.journal import Head, Lost, Pair, Summary
 from groupkeeper.operations.plans.model import Change, GroupPlan, Trouble
 from groupkeeper.operations.times import utc_text
 
@@ -55,6 +55,7 @@ HISTORY = Shape(
         Column("time", ""),
         Column("user", "who made it"),
         Column("host", "on which machine", in_table=False),
+        Column("principal", "who that is for the brokers; null: not known", in_table=False),
         Column("cluster_id", "of the cluster; null: not known"),
         Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),
         Column("groups", "how many"),
@@ -144,6 +145,11 @@ def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, Topic
         yield {**row, "before": now, "after": now, "result": "already"}
 
 
+def maker_of(head: Head) -> str:
+    """Who made a change, where, and as whom."""
+    return f"{head.user} on {head.host}" + f" as {head.principal}" * bool(head.principal)
+
+
 def history_row(summary: Summary) -> Row:
     """A change as a row of HISTORY."""
     head = summary.head
@@ -154,6 +160,7 @@ def history_row(summary: Summary) -> Row:
         "time": utc_text(head.time_ms),
         "user": head.user,
         "host": head.host,
+        "principal": head.principal or None,
         "cluster_id": head.cluster_id,
         "kind": head.kind,
         "groups": summary.group_count,

@@ -79,6 +79,11 @@ class Admin:
         security = security_of(properties, token_provider)
         self._cluster = Cluster(parse_bootstrap_servers(bootstrap_servers), settings, security)
 
+    @property
+    def principal(self) -> str:
+        """Who this client is for brokers, `User:name`; empty: it has no login, or only they know (tokens)."""
+        return self._cluster.principal
+
     async def __aenter__(self) -> Self:
         try:
             await self._cluster.connect(self._cluster.deadline("connect", None))

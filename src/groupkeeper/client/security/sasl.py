@@ -57,7 +57,11 @@ class SaslSecurity(Security):
 
     is_sasl = True
 
-    def __init__(self, inner: Security, mechanism: str, begin: Begin, on_refusal: Callable[[], None] | None) -> None:
+    def __init__(
+        self, inner: Security, mechanism: str, begin: Begin, on_refusal: Callable[[], None] | None, username: str = ""
+    ) -> None:
+        """`username` is empty where the mechanism has none."""
+        self.principal = f"User:{username}" if username else ""
         self._inner = inner
         self._mechanism = mechanism
         self._begin = begin
@@ -169,7 +173,10 @@ def sasl_security(
             return OAuthBearer(await source.current(), extensions)
 
         return SaslSecurity(inner, mechanism, begin, source.forget)
-    return SaslSecurity(inner, mechanism, _by_password(mechanism, _login_module(properties, mechanism)), None)
+    module = _login_module(properties, mechanism)
+    is_token = module.options.get("tokenauth", "").lower() == "true"  # its owner is the principal
+    username = "" if is_token else module.options.get("username", "")
+    return SaslSecurity(inner, mechanism, _by_password(mechanism, module), None, username)
 
 
 def _by_password(mechanism: str, module: LoginModule) -> Begin:

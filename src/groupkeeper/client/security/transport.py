@@ -20,6 +20,9 @@ class Security:
     is_sasl = False
     """Whether the client authenticates itself by SASL."""
 
+    principal = ""
+    """Who the client is for brokers; empty: nobody in particular, or only they know (certificates, tokens)."""
+
     hang_up_hint = "it may want TLS, or be no Kafka broker"
     """What it may mean that a broker hangs up on the first request, or doesn't answer it."""
 

@@ -20,7 +20,7 @@ _INT = range(2**31)
 _LONG = range(2**63)
 
 PLAN_KEYS = frozenset(
-    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "topics", "groups"],
+    ["format", "version", "kind", "cluster_id", "made", "command", "undoes", "principal", "topics", "groups"],
 )
 GROUP_KEYS = frozenset(["group", "state", "partitions"])
 CHANGE_KEYS = frozenset(
@@ -56,6 +56,7 @@ def write(plan: Plan) -> Iterator[str]:
         "made": utc_text(plan.made_ms),
         "command": list(plan.command),
         "undoes": plan.undoes,
+        **({"principal": plan.principal} if plan.principal else {}),
         "topics": {name: {"id": topic.topic_id, "partitions": topic.partitions} for name, topic in plan.topics.items()},
     }
     yield "{\n" + "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in head.items()) + '  "groups": ['
@@ -87,7 +88,7 @@ def read(text: str) -> Plan:
         raise BadPlanFile(f'not a plan of groupkeeper: it has no "format": "{FORMAT}"')
     if document.get("version") != VERSION:
         raise BadPlanFile(f"it has version {_shown(document.get('version'))}, and this groupkeeper reads {VERSION}")
-    _check_keys(document, PLAN_KEYS, "the plan")
+    _check_keys({"principal": "", **document}, PLAN_KEYS, "the plan")
     return Plan(
         _text(document, "cluster_id", "the plan", may_be_null=True),
         _groups(document["groups"]),
@@ -96,6 +97,7 @@ def read(text: str) -> Plan:
         _command(document["command"]),
         _topics(document["topics"]),
         _text(document, "undoes", "the plan", may_be_null=True),
+        _text(document, "principal", "the plan", default="") or "",
     )
 
 

@@ -48,7 +48,9 @@ class Result(StrEnum):
 
 
 class Head(NamedTuple):
-    """What all lines of a change have in common. ``undoes``: the id of the change that this one takes back."""
+    """What all lines of a change have in common. ``undoes``: the id of the change that this one takes back.
+    ``principal``: who made it for the brokers, "" where that isn't known; ``user``: for the machine.
+    """
 
     id: str
     time_ms: int
@@ -58,6 +60,7 @@ class Head(NamedTuple):
     host: str
     command: tuple[str, ...]
     undoes: str | None = None
+    principal: str = ""
 
 
 class Lost(NamedTuple):
@@ -116,6 +119,7 @@ class Journal:
             "host": head.host,
             "command": list(head.command),
             **({"undoes": head.undoes} if head.undoes else {}),
+            **({"principal": head.principal} if head.principal else {}),
         }
         self._append({**front, "group": group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
 
@@ -351,6 +355,7 @@ def _head(line: Any) -> Head:
         _text(line["host"]),
         tuple(map(_text, line["command"])),
         _text_or_none(line.get("undoes")),
+        _text(line.get("principal", "")),
     )
 
 

@@ -139,10 +139,11 @@ async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None =
 
 
 async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None) -> tuple[Plan, list[str]]:
-    """The plan with the times of the records at its offsets, unless it has too many of them; and remarks."""
+    """The plan with who made it, and the times of the records at its offsets unless it has too many; and remarks."""
     positions = {
         position for group in plan.groups for tp, change in group.changes.items() for position in _at(tp, change)
     }
+    plan = plan._replace(principal=admin.principal)
     if len(positions) > MOST_TIMES:
         return plan, [
             f"the times of records are left out: the plan has {len(positions)} places, more than {MOST_TIMES}"

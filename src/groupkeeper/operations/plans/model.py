@@ -147,6 +147,7 @@ class Plan(NamedTuple):
 
     ``made_ms``: when, since 1970. ``command``: how it was made, without secrets. ``topics``: what is known of the
     topics. ``undoes``: the id of the change in the journal that this takes back, None for all others.
+    ``principal``: who made it for the brokers, "" where that isn't known.
     """
 
     cluster_id: str | None
@@ -156,6 +157,7 @@ class Plan(NamedTuple):
     command: tuple[str, ...] = ()
     topics: Mapping[str, TopicFacts] = {}
     undoes: str | None = None
+    principal: str = ""
 
     @property
     def size(self) -> int:

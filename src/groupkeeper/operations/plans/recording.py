@@ -60,14 +60,22 @@ class Recorder:
         """The id of the change in the journal, "" when nothing is written there."""
         return "" if self._is_off else self._id
 
-    def begin(self, plan: Plan) -> Begun | None:
-        """Write down what is about to be done; None when the journal cannot be written."""
+    def begin(self, plan: Plan, principal: str) -> Begun | None:
+        """Write down what is about to be done, and by whom; None when the journal cannot be written."""
         if self._is_off:
             return None
         now_ms = time.time_ns() // 10**6
         self._id = self._id or new_id(now_ms)
         head = Head(
-            self._id, now_ms, plan.cluster_id, plan.kind, user(), socket.gethostname(), self.command, plan.undoes
+            self._id,
+            now_ms,
+            plan.cluster_id,
+            plan.kind,
+            user(),
+            socket.gethostname(),
+            self.command,
+            plan.undoes,
+            principal,
         )
         try:
             self.journal.begin(head, ((group.group_id, _pairs(group)) for group in plan.groups))
@@ -103,7 +111,7 @@ async def commit(
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
     changed. When it is cancelled, the journal has no outcome: it is not known what the brokers still did.
     """
-    begun = None if recorder is None else recorder.begin(plan)
+    begun = None if recorder is None else recorder.begin(plan, admin.principal)
     answers = 0
 
     def count() -> None:
