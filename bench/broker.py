@@ -46,11 +46,11 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def running_broker() -> Iterator[tuple[str, int]]:
-    """Address and process id of a broker of our own."""
+def running_broker(*options: str) -> Iterator[tuple[str, int]]:
+    """Address and process id of a broker of our own, with more options of its command line."""
     with tempfile.TemporaryDirectory(prefix="groupkeeper-bench-") as folder:
         command = [str(Path(sys.executable).parent / "groupkeeper"), "broker", "--port", "0", "--data", folder]
-        command += ["--property", "group.initial.rebalance.delay.ms=0"]
+        command += ["--property", "group.initial.rebalance.delay.ms=0", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
             assert broker.stdout is not None
             try:

@@ -1,6 +1,7 @@
 """What one connection may expect: order, bounds, and an end when it talks nonsense."""
 
 import asyncio
+import contextlib
 import gc
 import socket
 import struct
@@ -14,6 +15,7 @@ from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.listeners import Listener
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -275,11 +277,14 @@ async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    await loop.connect_accepted_socket(lambda: Connection(server, Listener("PLAINTEXT", "127.0.0.1", 0)), theirs)
+    lost: list[int] = []
+    listener = Listener("PLAINTEXT", "127.0.0.1", 0)
+    await loop.connect_accepted_socket(lambda: Connection(server, listener, lambda: lost.append(1)), theirs)
     ours.setblocking(False)
     with ours:
         assert await asyncio.wait_for(loop.sock_recv(ours, 1), 5) == b""
     assert not server.connections
+    assert lost == [1]
 
 
 async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
@@ -328,6 +333,26 @@ async def test_silent_connections_are_closed(start: Start, connect: Connect) -> 
     assert await closing
     assert (await waiting.receive(FetchResponse, 12))[1].error_code == 0
     assert await waiting.is_closed()
+
+
+async def test_a_peer_that_does_not_read_is_silent(start: Start) -> None:
+    broker = await start(properties={"connections.max.idle.ms": "300"})
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(reader, ("127.0.0.1", broker.advertised.port))
+    asked = encode_request(1, "c", ApiVersionsRequest("a", "1"), 3) * 1000
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(20):
+            while not broker.server.connections:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            while broker.server.connections:
+                with contextlib.suppress(BlockingIOError):
+                    reader.send(asked)
+                await asyncio.sleep(0.05)
+    assert not broker.server.connections
+    reader.close()
 
 
 async def test_connections_may_be_silent_for_ever(start: Start, connect: Connect) -> None:

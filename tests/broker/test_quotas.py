@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,8 +14,19 @@ from confluent_kafka import Producer
 from tests.broker.test_cluster_apis import part
 
 from groupkeeper.broker import Broker
-from groupkeeper.broker.quotas.client_quotas import Rate
-from groupkeeper.broker.quotas.entities import CLIENT_ID, CONSUMED, PRODUCED, USER, Entity, QuotaTable
+from groupkeeper.broker.quotas.entities import (
+    CLIENT_ID,
+    CONNECTED,
+    CONSUMED,
+    HANDLED,
+    IP,
+    MUTATED,
+    PRODUCED,
+    USER,
+    Entity,
+    QuotaTable,
+)
+from groupkeeper.broker.quotas.rate import Rate, TokenBucket
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -68,6 +80,31 @@ def test_who_waits_as_told_comes_to_the_quota(size: int) -> None:
         now += max(rate.excess_ms(5_000, now), 1)
     # A new client may use ten windows at once; one that is told to wait never gets less than its quota.
     assert 5_000 * 990 <= sent <= 5_000 * 1_011 + size
+
+
+@pytest.mark.parametrize("per_second", [0.0, 5e-324, 1e-9])
+def test_a_wait_fits_into_an_answer(per_second: float) -> None:
+    rate, bucket = Rate(1000, 11), TokenBucket(1)
+    rate.record(10**12, 0)
+    bucket.take(10**12, per_second, 0)
+    assert rate.excess_ms(per_second, 0) == bucket.debt_ms(per_second, 0) == 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("user", PRODUCED, math.nan),
+        ("user", "request_percentage", math.inf),
+        ("ip", "connection_creation_rate", 1e-7),
+        ("ip", "connection_creation_rate", math.nan),
+    ],
+)
+async def test_quotas_that_are_none(start: Start, connect: Connect, kind: str, key: str, value: float) -> None:
+    wire = await connect(await start())
+    names = [part(49, "EntityData", entity_type=kind, entity_name=None)]
+    entry = part(49, "EntryData", entity=names, ops=[part(49, "OpData", key=key, value=value)])
+    answer: Any = await wire.call(request_class(49)([entry]), 1)
+    assert [one.error_code for one in answer.entries] == [42]
 
 
 async def set_quota(wire: Wire, one: Entity, key: str, value: float) -> None:
@@ -137,3 +174,71 @@ async def test_librdkafka_waits(start: Start, connect: Connect) -> None:
     await asyncio.to_thread(run)
     assert throttled
     assert max(throttled) > 0
+
+
+async def test_time_that_requests_take(start: Start, connect: Connect) -> None:
+    broker = await start()
+    wire = await connect(broker)
+    await set_quota(wire, ANONYMOUS, HANDLED, 0.0001)  # a microsecond in a second
+    await wire.create("t")
+    answer: Any = await wire.call(ListGroupsRequest(), 4)
+    assert answer.throttle_time_ms == 1_000  # never more than a window
+    assert await produce(wire, 10) == 1_000
+    await set_quota(wire, ANONYMOUS, HANDLED, 1_000_000)
+    answer = await wire.call(ListGroupsRequest(), 4)
+    assert answer.throttle_time_ms == 0
+
+
+async def test_a_request_that_waits_takes_no_time(start: Start, connect: Connect) -> None:
+    broker = await start()
+    wire = await connect(broker)
+    await wire.create("t")
+    await set_quota(wire, ANONYMOUS, HANDLED, 1)
+    fetch = part(1, "FetchTopic", topic="t", partitions=[part(1, "FetchPartition", partition_max_bytes=1_000)])
+    began = time.monotonic()
+    answer: Any = await wire.call(request_class(1)(topics=[fetch], max_wait_ms=500, min_bytes=1), 11)
+    assert answer.throttle_time_ms == 0  # a tenth of a second in ten is free
+    assert time.monotonic() - began >= 0.45
+
+
+def creation(name: str, partitions: int) -> Any:
+    topic = part(19, "CreatableTopic", name=name, num_partitions=partitions, replication_factor=1)
+    return request_class(19)(topics=[topic], timeout_ms=1_000)
+
+
+async def test_changes_of_topics(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"controller.quota.window.num": "5"})
+    wire = await connect(broker)
+    await set_quota(wire, ANONYMOUS, MUTATED, 2)
+
+    async def ask(request: Any, version: int) -> tuple[int, int, str | None]:
+        answer: Any = await wire.call(request, version)
+        (result,) = getattr(answer, "topics", None) or getattr(answer, "responses", None) or answer.results
+        return result.error_code, answer.throttle_time_ms, result.error_message
+
+    assert await ask(creation("a", 9), 7) == (0, 0, None)
+    assert await ask(creation("b", 3), 7) == (0, 0, None)  # the last one may be more than is left
+    code, throttle_ms, message = await ask(creation("c", 1), 7)
+    assert (code, message) == (89, None)
+    assert 800 <= throttle_ms <= 1_000
+    deletion = request_class(20)
+    code, throttle_ms, _ = await ask(deletion(topic_names=["b"], timeout_ms=1_000), 4)  # before version 5: only late
+    assert code == 0
+    assert 1_000 <= throttle_ms <= 1_500
+    code, throttle_ms, _ = await ask(
+        request_class(37)([part(37, "CreatePartitionsTopic", name="a", count=11, assignments=None)]), 3
+    )
+    assert code == 0
+    assert (await ask(creation("c", 1), 6))[0] == 89
+    broker.quotas.table.put(ANONYMOUS, MUTATED, None)
+    assert await ask(creation("c", 1), 7) == (0, 0, None)
+
+
+def test_how_many_connections_an_address_may_open() -> None:
+    table = QuotaTable()
+    assert table.connection_rate("127.0.0.1") is None
+    table.put(frozenset({(IP, None)}), CONNECTED, 5.0)
+    table.put(frozenset({(IP, "10.0.0.1")}), CONNECTED, 7.0)
+    assert [table.connection_rate(one) for one in ("127.0.0.1", "10.0.0.1")] == [5, 7]
+    table.put(frozenset({(IP, "localhost")}), CONNECTED, 9.0)
+    assert table.connection_rate("127.0.0.1") == 9

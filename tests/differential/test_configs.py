@@ -268,3 +268,21 @@ def test_what_may_change_while_a_broker_runs(sides: tuple[Side, Side]) -> None:
         (BROKER, NODE, name, SET, "1") for name in ("broker.id", "node.id", "advertised.listeners", "num.partitions")
     ]
     assert sides[0].change(*several) == sides[1].change(*several)
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(300)
+def test_how_far_settings_may_change_at_once(sides: tuple[Side, Side]) -> None:
+    pools = ("background.threads", "num.io.threads", "num.recovery.threads.per.data.dir", "num.replica.fetchers")
+    changes = [(name, value) for name in pools for value in ("0", "1", "2", "4", "5", "9", "12", "13", "100", "-1")]
+    changes += [("num.network.threads", value) for value in ("0", "1", "6", "7")]
+    changes += [("log.cleaner.threads", value) for value in ("1", "2", "3")]
+    changes += [("log.cleaner.dedupe.buffer.size", value) for value in ("1048576", "1048577", "2097152", "-1")]
+    changes += [("log.retention.ms", value) for value in ("0", "-1", "-2", "1")]
+    changes += [("max.connections", value) for value in ("0", "1")]
+    changes += [("max.connection.creation.rate", "0"), ("max.connections.per.ip", "0")]
+    changes += [("max.connections.per.ip.overrides", "127.0.0.1:500")]
+    for name, value in changes:
+        for broker in (NODE, ALL):
+            ours, expected = (side.change((BROKER, broker, name, SET, value), is_trial=True) for side in sides)
+            assert ours == expected, (name, value, broker)

@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.broker.test_cluster_apis import part, plain
+from tests.differential.every_request import EVERYTHING, GROUPS, TOPICS, battery, each, of, shape
 from tests.differential.wire import Connection
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
@@ -22,7 +23,6 @@ from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequ
 from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from groupkeeper.protocol.primitives import Message
-from groupkeeper.protocol.record_batch import Record, write_batch
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(900)]
@@ -45,16 +45,7 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
 }
-TOPICS, GROUPS, TRANSACTIONS = ("ta", "tb"), ("ga", "gb"), ("xa", "xb")
 NAMES = {2: ("ta", "tb", "t", "*", "gone"), 3: ("ga", "gb", "g", "*"), 4: ("kafka-cluster",), 5: ("xa", "x", "*")}
-ALSO_GONE = (*TOPICS, "gone")
-UNKNOWN_PRODUCER = 9_999_999
-EVERYTHING = (1, None, 1, None, None, 1, 1)
-TOLD = frozenset(
-    "error_code name user topic topic_name group_id key resource_name transactional_id topic_authorized_operations "
-    "cluster_authorized_operations authorized_operations partition_index".split()
-)
-BATCH = write_batch([Record(b"k", b"v", timestamp=1)])
 
 
 class Side:
@@ -76,7 +67,12 @@ class Side:
     def prepare(self) -> None:
         topics = [part(19, "CreatableTopic", name=name, num_partitions=1, replication_factor=1) for name in TOPICS]
         self.ask(self.admin, request_class(19)(topics=topics, timeout_ms=20_000), 7)
+        asked = each(3, "MetadataRequestTopic", TOPICS)
         deadline = time.monotonic() + 60
+        while any(one.error_code for one in self.ask(self.admin, of(3, asked), 12).topics):
+            assert time.monotonic() < deadline
+        found = self.ask(self.admin, of(3, asked), 12).topics
+        self.battery = battery({one.name: one.topic_id for one in found})
         for key_type, key in ((0, "ga"), (1, "xa")):
             while (
                 self.ask(self.admin, request_class(10)(key_type=key_type, coordinator_keys=[key]), 4)
@@ -114,175 +110,6 @@ class Side:
         deadline = time.monotonic() + SETTLED_S
         while len(self.acls(*EVERYTHING)[2]) != count:
             assert time.monotonic() < deadline
-
-
-def of(key: int, /, *values: Any, **fields: Any) -> Any:
-    """A request of an API."""
-    return request_class(key)(*values, **fields)
-
-
-def each(key: int, kind: str, names: Iterable[str], /, field: str = "name", **more: Any) -> list[Any]:
-    """A struct inside a request for each name."""
-    return [part(key, kind, **{field: name}, **more) for name in names]
-
-
-def battery() -> dict[str, tuple[Any, int]]:
-    """Requests that leave things as they are, by their names, with versions."""
-    found = {**of_cluster(), **of_settings(), **of_topics(), **of_records()}
-    for group in GROUPS:
-        found |= {f"{name} {group}": asked for name, asked in {**of_group(group), **of_other_groups(group)}.items()}
-    for name in TRANSACTIONS:
-        found |= {f"{kind} {name}": asked for kind, asked in of_transaction(name).items()}
-    return found
-
-
-def of_cluster() -> dict[str, tuple[Any, int]]:
-    return {
-        "DescribeCluster": (of(60, include_cluster_authorized_operations=True), 1),
-        "DescribeGroups": (of(15, [*GROUPS, "gone"], True), 5),
-        "ConsumerGroupDescribe": (of(69, [*GROUPS, "gone"], True), 1),
-        "ShareGroupDescribe": (of(77, [*GROUPS, "gone"], True), 1),
-        "StreamsGroupDescribe": (of(89, [*GROUPS, "gone"], True), 0),
-        "ListGroups": (of(16), 4),
-        "ListTransactions": (of(66), 1),
-        "DescribeTransactions": (of(65, [*TRANSACTIONS]), 0),
-        "InitProducerId": (of(22, None, 1000), 4),
-        "DeleteGroups": (of(42, ["gone", "g-gone"]), 2),
-        # Kafka does not answer one without names of a client that may not.
-        "DescribeUserScramCredentials": (of(50, each(50, "UserName", ["gone"])), 0),
-        "AlterUserScramCredentials": (of(51, each(51, "ScramCredentialDeletion", ["gone"], mechanism=1), []), 0),
-        "DescribeClientQuotas": (of(48, [], False), 1),
-        "AlterClientQuotas": (of(49, [], True), 1),
-        "DescribeAcls": (DescribeAclsRequest(*EVERYTHING), 3),
-        "DeleteAcls": (DeleteAclsRequest([DeleteAclsFilter(2, "none", 3, None, None, 1, 1)]), 3),
-        "DescribeLogDirs": (of(35, None), 4),
-        "ListPartitionReassignments": (of(46, 5000, None), 0),
-        "ElectLeaders": (of(43, 0, each(43, "TopicPartitions", ["ta"], "topic", partitions=[0]), 5000), 2),
-        "UpdateFeatures": (of(57, 5000, [], True), 1),
-        "WriteTxnMarkers": (of(27, []), 1),
-        "FindCoordinator of transactions": (of(10, key_type=1, coordinator_keys=[*TRANSACTIONS]), 4),
-        "FindCoordinator of groups": (of(10, key_type=0, coordinator_keys=[*GROUPS]), 4),
-    }
-
-
-def of_settings() -> dict[str, tuple[Any, int]]:
-    described = [
-        part(32, "DescribeConfigsResource", resource_type=kind, resource_name=name)
-        for kind, name in ((2, "ta"), (2, "gone"), (4, "1"), (32, "ga"))
-    ]
-    changed = [
-        part(
-            44,
-            "AlterConfigsResource",
-            resource_type=kind,
-            resource_name=name,
-            configs=each(44, "AlterableConfig", [setting], config_operation=0, value=value),
-        )
-        for kind, name, setting, value in (
-            (2, "ta", "retention.ms", "1"),
-            (4, "1", "log.cleaner.threads", "1"),
-            (32, "ga", "consumer.heartbeat.interval.ms", "5000"),
-        )
-    ]
-    return {
-        "DescribeConfigs": (of(32, described), 4),
-        "IncrementalAlterConfigs": (of(44, changed, True), 1),
-        "ListConfigResources": (of(74, []), 1),
-    }
-
-
-def of_topics() -> dict[str, tuple[Any, int]]:
-    named = each(3, "MetadataRequestTopic", ALSO_GONE)
-    new = each(19, "CreatableTopic", ["t-new", "other-new", "ta"], num_partitions=1, replication_factor=1)
-    return {
-        "Metadata": (of(3, named, False, True, True), 9),
-        "Metadata of all": (of(3, None, False, True, True), 9),
-        "DescribeTopicPartitions": (of(75, each(75, "TopicRequest", ALSO_GONE)), 0),
-        "CreateTopics": (of(19, new, 5000, True), 7),
-        "DeleteTopics": (of(20, topic_names=["gone", "t-gone"], timeout_ms=5000), 5),
-        "CreatePartitions": (of(37, each(37, "CreatePartitionsTopic", ALSO_GONE, count=3), 5000, True), 3),
-    }
-
-
-def of_records() -> dict[str, tuple[Any, int]]:
-    removed = [part(21, "DeleteRecordsPartition", partition_index=0, offset=0)]
-    produced = [part(0, "PartitionProduceData", index=0, records=BATCH)]
-    fetched = [part(1, "FetchPartition", partition_max_bytes=100)]
-    asked = [part(2, "ListOffsetsPartition", timestamp=-1)]
-    epochs = [part(23, "OffsetForLeaderPartition", partition=0, leader_epoch=0)]
-    return {
-        "DeleteRecords": (of(21, each(21, "DeleteRecordsTopic", TOPICS, partitions=removed), 5000), 2),
-        "Produce": (of(0, None, -1, 5000, each(0, "TopicProduceData", TOPICS, partition_data=produced)), 9),
-        "Fetch": (of(1, max_wait_ms=0, topics=each(1, "FetchTopic", ALSO_GONE, "topic", partitions=fetched)), 11),
-        "ListOffsets": (of(2, topics=each(2, "ListOffsetsTopic", ALSO_GONE, partitions=asked)), 7),
-        "OffsetForLeaderEpoch": (
-            of(23, topics=each(23, "OffsetForLeaderTopic", TOPICS, "topic", partitions=epochs)),
-            4,
-        ),
-        "DescribeProducers": (of(61, each(61, "TopicRequest", TOPICS, partition_indexes=[0])), 0),
-    }
-
-
-def of_group(group: str) -> dict[str, tuple[Any, int]]:
-    commit = [part(8, "OffsetCommitRequestPartition", partition_index=0, committed_offset=1)]
-    fetch = each(9, "OffsetFetchRequestTopics", ALSO_GONE, partition_indexes=[0])
-    delete = [part(47, "OffsetDeleteRequestPartition", partition_index=0)]
-    protocols = each(11, "JoinGroupRequestProtocol", ["range"], metadata=b"")
-    joining = of(11, group, 10_000, 10_000, "absent", protocol_type="consumer", protocols=protocols)
-    return {
-        "OffsetCommit": (of(8, group, topics=each(8, "OffsetCommitRequestTopic", ALSO_GONE, partitions=commit)), 8),
-        "OffsetFetch": (of(9, groups=each(9, "OffsetFetchRequestGroup", [group], "group_id", topics=fetch)), 8),
-        "OffsetFetch of all": (of(9, groups=each(9, "OffsetFetchRequestGroup", [group], "group_id", topics=None)), 8),
-        "OffsetDelete": (of(47, group, each(47, "OffsetDeleteRequestTopic", ["gone"], partitions=delete)), 0),
-        "JoinGroup": (joining, 9),
-        "SyncGroup": (of(14, group, 1, "m", protocol_type="c", protocol_name="p"), 5),
-        "Heartbeat": (of(12, group, 1, "m"), 4),
-        "LeaveGroup": (of(13, group, members=each(13, "MemberIdentity", ["m"], "member_id")), 5),
-    }
-
-
-def of_other_groups(group: str) -> dict[str, tuple[Any, int]]:
-    offsets = each(90, "DescribeShareGroupOffsetsRequestTopic", TOPICS, "topic_name", partitions=[0])
-    described = each(90, "DescribeShareGroupOffsetsRequestGroup", [group], "group_id", topics=offsets)
-    deleted = each(92, "DeleteShareGroupOffsetsRequestTopic", TOPICS, "topic_name")
-    return {
-        "ConsumerGroupHeartbeat": (of(68, group, "m", 5, subscribed_topic_names=None, topic_partitions=None), 0),
-        "ShareGroupHeartbeat": (of(76, group, "m", 5), 1),
-        "StreamsGroupHeartbeat": (of(88, group, "m", 5), 0),
-        "DescribeShareGroupOffsets": (of(90, described), 0),
-        "DeleteShareGroupOffsets": (of(92, group, deleted), 0),
-    }
-
-
-def of_transaction(name: str) -> dict[str, tuple[Any, int]]:
-    added = {
-        "v3_and_below_transactional_id": name,
-        "v3_and_below_producer_id": UNKNOWN_PRODUCER,
-        "v3_and_below_topics": each(24, "AddPartitionsToTxnTopic", ALSO_GONE, partitions=[0]),
-    }
-    commit = [part(28, "TxnOffsetCommitRequestPartition", partition_index=0, committed_offset=1)]
-    offsets = each(28, "TxnOffsetCommitRequestTopic", TOPICS, partitions=commit)
-    return {
-        "InitProducerId": (of(22, name, 60_000), 4),
-        "AddPartitionsToTxn": (of(24, **added), 3),
-        "AddOffsetsToTxn": (of(25, name, UNKNOWN_PRODUCER, 0, "ga"), 3),
-        "EndTxn": (of(26, name, UNKNOWN_PRODUCER, 0, True), 3),
-        "TxnOffsetCommit": (of(28, name, "ga", UNKNOWN_PRODUCER, 0, topics=offsets), 3),
-    }
-
-
-def shape(value: object) -> Any:
-    """Errors, rights and what they are about; the order within a list doesn't count."""
-    if isinstance(value, list | tuple):
-        return sorted((shape(one) for one in value), key=repr)
-    if isinstance(value, Message):
-        parts = {name: getattr(value, name) for name in value.__slots__}
-        return {
-            name: shape(part)
-            for name, part in parts.items()
-            if name in TOLD or (name != "configs" and isinstance(part, list | tuple | Message))
-        }
-    return value
 
 
 def draw(rng: random.Random) -> AclCreation:
@@ -335,6 +162,16 @@ FILTERS = [
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
+    yield from both_with()
+
+
+@pytest.fixture(scope="module")
+def open_sides() -> Iterator[tuple[Side, Side]]:
+    """Where what no ACL is about is for everyone."""
+    yield from both_with(("allow.everyone.if.no.acl.found", "true"))
+
+
+def both_with(*more: tuple[str, str]) -> Iterator[tuple[Side, Side]]:
     if reason := why_unavailable():
         pytest.skip(reason)
     try:
@@ -343,8 +180,8 @@ def sides() -> Iterator[tuple[Side, Side]]:
         pytest.skip(str(unavailable))
     listeners = {"listeners": "SASL://127.0.0.1:0", "listener.security.protocol.map": "SASL:SASL_PLAINTEXT"}
     with (
-        ApacheKafka(SETTINGS, listeners={"SASL": "SASL_PLAINTEXT"}) as reference,
-        BackgroundBroker(properties={**SETTINGS, **listeners}) as ours,
+        ApacheKafka({**SETTINGS, **dict(more)}, listeners={"SASL": "SASL_PLAINTEXT"}) as reference,
+        BackgroundBroker(properties={**SETTINGS, **listeners, **dict(more)}) as ours,
     ):
         both = Side(reference.address("SASL")), Side(ours.bootstrap_servers)
         for side in both:
@@ -378,14 +215,20 @@ def told(message: Message) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + PROGRAMS))
 def test_same_answers(sides: tuple[Side, Side], seed: int) -> None:
+    compare(sides, seed)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + PROGRAMS))
+def test_same_answers_where_everyone_may(open_sides: tuple[Side, Side], seed: int) -> None:
+    compare(open_sides, seed)
+
+
+def compare(sides: tuple[Side, Side], seed: int) -> None:
     theirs, own = sides
     rng = random.Random(seed)
     acls = [draw(rng) for _ in range(rng.choice((0, 1, 2, 3, 5, 8)))]
     assert own.hold(acls) == theirs.hold(acls)
-    found = {
-        name: [shape(side.ask(side.alice, request, version)) for side in (own, theirs)]
-        for name, (request, version) in battery().items()
-    }
+    found = {name: [shape(side.ask(side.alice, *side.battery[name])) for side in (own, theirs)] for name in own.battery}
     different = {name: answers for name, answers in found.items() if answers[0] != answers[1]}
     assert not different, repr((different, [plain(acl) for acl in acls]))
 
@@ -503,6 +346,47 @@ def test_quotas(sides: tuple[Side, Side]) -> None:
     for entity in ENTITIES[:7]:
         for side in sides:
             altered(side, [entry(entity, *((key, 0.0, True) for key in {name for name, *_ in QUOTAS}))])
+
+
+def mutation(key: int, version: int, *topics: tuple[str, int]) -> tuple[Any, int]:
+    if key == 19:
+        wanted = [part(19, "CreatableTopic", name=name, num_partitions=n, replication_factor=1) for name, n in topics]
+    elif key == 37:
+        wanted = [part(37, "CreatePartitionsTopic", name=name, count=n, assignments=None) for name, n in topics]
+    elif version < 6:
+        return of(20, [], [name for name, _ in topics], 20_000), version
+    else:
+        wanted = [part(20, "DeleteTopicState", name=name) for name, _ in topics]
+        return of(20, wanted, [], 20_000), version
+    return of(key, wanted, 20_000, False), version
+
+
+def test_the_quota_of_mutations(sides: tuple[Side, Side]) -> None:
+    name = "controller_mutation_rate"
+    steps = [
+        mutation(19, 7, ("qa", 7)), mutation(19, 7, ("qb", 3), ("qc", 3), ("qd", 1)), mutation(19, 6, ("qd", 1)),
+        mutation(19, 5, ("qd", 1), ("qa", 1)), mutation(20, 6, ("qb", 0), ("gone", 0)), mutation(37, 3, ("qa", 8)),
+        mutation(37, 2, ("qa", 8)), mutation(20, 4, ("qb", 0)), mutation(20, 6, ("qa", 0)),
+        mutation(20, 6, ("qc", 0)), mutation(20, 3, ("qd", 0)), mutation(20, 3, ("qc", 0)),
+    ]  # fmt: skip
+    found = []
+    for side in sides:
+        altered(side, [entry([("user", "admin")], (name, 2.0, False))])
+        time.sleep(0.5)
+        said = []
+        for request, version in steps * 2:
+            answer = side.ask(side.admin, request, version)
+            results = getattr(answer, "topics", None) or getattr(answer, "responses", None) or answer.results
+            codes = sorted((one.name, one.error_code, one.error_message) for one in results)
+            said.append((codes, answer.throttle_time_ms))
+            time.sleep(0.05)  # Kafka's broker has it a moment after its controller
+        altered(side, [entry([("user", "admin")], (name, 0.0, True))])
+        found.append(said)
+    for step, ((ours, our_ms), (expected, expected_ms)) in enumerate(zip(found[1], found[0], strict=True)):
+        assert ours == expected, step
+        assert abs(our_ms - expected_ms) < 1500, step
+    assert any(code == 89 for codes, _ in found[0] for _, code, _ in codes)
+    assert any(throttled for _, throttled in found[0])
 
 
 def creation(owner: str | None, *renewers: tuple[str, str], lifetime_ms: int = -1) -> Any:

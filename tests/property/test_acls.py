@@ -146,3 +146,11 @@ def test_filters(given_acls: list[Acl], wanted: AclFilter) -> None:
         return wanted.name in (None, acl.name) and wanted.pattern_type in (ANY, 2, acl.pattern_type)
 
     assert held.meant_by(wanted) == [acl for acl in dict.fromkeys(given_acls) if fits(acl)]
+
+
+def test_an_address_may_be_written_as_java_writes_it() -> None:
+    held = Acls()
+    held.add(Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "0:0:0:0:0:0:0:1", Operation.READ, ALLOW))
+    asked = (Operation.READ, ResourceType.TOPIC, "t")
+    assert held.decide(Asker("User:a", "::1"), *asked) is True
+    assert held.decide(Asker("User:a", "::2"), *asked) is False

@@ -42,6 +42,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 CLUSTER_NAME = "kafka-cluster"
 NOT_REQUESTED = -(2**31)
 """Authorized operations in responses to requests that didn't ask for them."""
@@ -83,6 +84,11 @@ IMPLIED_BY: dict[int, tuple[Operation, ...]] = {
 
 class Authorizer:
     """Allows everything. A subclass decides otherwise; it is given to a `Broker`, and asked with every request."""
+
+    @property
+    def decisive(self) -> Authorizer:
+        """The one that decides, where this one only looks on."""
+        return self
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether the sender of a request may do the operation on a resource."""

@@ -8,7 +8,7 @@ from asyncio import get_running_loop
 from contextlib import AsyncExitStack
 from logging import getLogger
 
-from groupkeeper.broker.authorizer import Authorizer
+from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 from groupkeeper.broker.features import FeatureLevels
@@ -22,7 +22,7 @@ from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
-from groupkeeper.broker.settings.table import property_text
+from groupkeeper.broker.settings.table import InvalidSetting, property_text
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
 from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.open_files import OpenFiles
@@ -31,7 +31,7 @@ from groupkeeper.protocol.errors import KafkaError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Iterable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
     from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
+    from groupkeeper.broker.security.acls import Acl
     from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.shares.sessions import ShareSessions
     from groupkeeper.protocol.primitives import RootMessage
@@ -97,11 +98,13 @@ class Broker(Node):
         properties: Mapping[str, str | int | float | bool] | None = None,
         authorizer: Authorizer | None = None,
         users: Mapping[str, str] | None = None,
+        acls: Iterable[str] = (),
         tls: bool = False,
     ) -> None:
         """`port` is that of the first listener, 0 a free one; the others are not opened then. Without `listeners` it is
         on 127.0.0.1, and free unless given. Without an authorizer everybody may do everything. `users` are passwords by
-        name: they log in by PLAIN and SCRAM, and without `listeners` they must. With `tls` a throw-away CA signs the
+        name: they log in by PLAIN and SCRAM, and without `listeners` they must. `acls` are lines as `alice READ GROUP
+        billing-*` (docs/broker-security.md): from then on nothing else is allowed. With `tls` a throw-away CA signs the
         broker's certificate, and without `listeners` clients must use it; `client_properties` has what they need.
         Raises `InvalidSetting`.
         """
@@ -109,6 +112,14 @@ class Broker(Node):
         if port is not None or "listeners" not in given:
             given = given_port(given, port or 0, ("SASL_" if users else "") + ("SSL" if tls else "PLAINTEXT"))
         self._users = users or {}
+        self._given_acls: list[Acl] = []
+        for line in acls:
+            from groupkeeper.broker.security.acl_texts import acls_of
+
+            if authorizer is not None:
+                raise InvalidSetting("acls are for the broker's own authorizer: give either, not both")
+            given.setdefault(Config.authorizer_class_name.name, STANDARD_AUTHORIZER)
+            self._given_acls += acls_of(line)
         self._has_own_ca = tls
         self._is_temporary = directory is None and "log.dirs" not in given and "log.dir" not in given
         if directory is not None:
@@ -161,6 +172,7 @@ class Broker(Node):
             self._open_security()
             opened.callback(self._close_authorizer)
             self._open_authorizer()
+            self._open_audit(opened)
             self.quotas = ClientQuotas(self._directory, self.config)
             opened.callback(self.quotas.close)
             self.topics = Topics(self._directory, self.config, self._files)
@@ -232,6 +244,22 @@ class Broker(Node):
             from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 
             self.authorizer = self._acls = AclAuthorizer(self._directory, self.config)
+            for acl in self._given_acls:
+                self._acls.create(acl)
+
+    def _open_audit(self, opened: AsyncExitStack) -> None:
+        if self.config.groupkeeper_audit_file:
+            from groupkeeper.broker.security.audit import AuditedAuthorizer, AuditLog
+
+            self.audit = AuditLog(self.config)
+            opened.callback(self._close_audit, self.authorizer)
+            self.authorizer = AuditedAuthorizer(self.authorizer, self.audit)
+
+    def _close_audit(self, authorizer: Authorizer) -> None:
+        audit, self.audit = self.audit, None
+        self.authorizer = authorizer
+        if audit is not None:
+            audit.close()
 
     def _close_authorizer(self) -> None:
         acls, self._acls = self._acls, None

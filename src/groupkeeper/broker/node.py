@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.authorizer import Authorizer
     from groupkeeper.broker.log.topics import Topics
     from groupkeeper.broker.quotas.client_quotas import ClientQuotas
+    from groupkeeper.broker.security.audit import AuditLog
     from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.settings.group_overrides import GroupConfigs
@@ -18,6 +19,7 @@ class Node:
     Attributes (all but the first two from `start` on):
         config: the settings.
         authorizer: who may do what.
+        audit: where logins and decisions of the authorizer are written; None: nowhere.
         quotas: how much clients may send and get.
         topics: the topics and their logs.
         group_configs: the settings of single groups: `group_configs.of(group_id)`.
@@ -25,6 +27,7 @@ class Node:
 
     config: Config
     authorizer: Authorizer
+    audit: AuditLog | None = None
     quotas: ClientQuotas
     topics: Topics
     group_configs: GroupConfigs

@@ -36,7 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
         properties = _properties(arguments)
         users = _users(arguments.add_user)
         broker = Broker(
-            port=arguments.port, directory=arguments.data, properties=properties, users=users, tls=arguments.tls
+            port=arguments.port,
+            directory=arguments.data,
+            properties=properties,
+            users=users,
+            acls=arguments.add_acl,
+            tls=arguments.tls,
         )
     except InvalidSetting as error:
         arguments.refuse(str(error))
@@ -84,6 +89,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME=PASSWORD",
         help="a user that logs in by SASL (PLAIN, SCRAM); without listeners in the file clients must log in then; "
         "may be repeated",
+    )
+    parser.add_argument(
+        "--add-acl",
+        action="append",
+        default=[],
+        metavar="ACL",
+        help="what clients may do, as 'alice READ,DESCRIBE GROUP billing-*' or 'DENY bob ALL TOPIC *'; with any of "
+        "these all else is refused; may be repeated",
     )
     parser.add_argument(
         "--tls",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from groupkeeper.security.errors import BadCredentials, UnsupportedCredentials
-from groupkeeper.security.stores import Identity
+from groupkeeper.security.stores import Identity, own_identity, trusted_certificates
 
 _VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -22,6 +22,24 @@ _SWITCHED_OFF = {
     "TLSv1.2": ssl.OP_NO_TLSv1_2,
 }
 _TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+
+
+def client_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """The context to connect with. Reads the stores. Raises BadCredentials, UnsupportedCredentials."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    choose_versions(context, properties)
+    choose_suites(context, properties)
+    trusted = trusted_certificates(properties)
+    if trusted is None:
+        context.load_default_certs()
+    else:
+        trust(context, trusted)
+    # As Java does: a certificate in the trust store is trusted even when it isn't a root.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    identity = own_identity(properties)
+    if identity is not None:
+        load_identity(context, identity)
+    return context
 
 
 def trust(context: ssl.SSLContext, trusted: str) -> None:

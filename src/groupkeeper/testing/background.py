@@ -11,7 +11,7 @@ from groupkeeper.broker.broker import Broker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from concurrent.futures import Future
     from types import TracebackType
     from typing import Self
@@ -40,11 +40,18 @@ class BackgroundBroker:
         properties: Mapping[str, str] | None = None,
         authorizer: Authorizer | None = None,
         users: Mapping[str, str] | None = None,
+        acls: Iterable[str] = (),
         tls: bool = False,
     ) -> None:
         """As `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises `InvalidSetting`."""
         self._broker = Broker(
-            port=port, directory=directory, properties=properties, authorizer=authorizer, users=users, tls=tls
+            port=port,
+            directory=directory,
+            properties=properties,
+            authorizer=authorizer,
+            users=users,
+            acls=acls,
+            tls=tls,
         )
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groupkeeper-broker")
         self._ready = Event()

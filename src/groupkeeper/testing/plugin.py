@@ -23,12 +23,25 @@ def groupkeeper_settings() -> Mapping[str, str]:
     return {"group.initial.rebalance.delay.ms": "0"}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "groupkeeper(users, acls, tls, properties): what the test's groupkeeper_broker is to be like"
+    )
+
+
 @pytest.fixture
-def groupkeeper_broker(groupkeeper_settings: Mapping[str, str]) -> Iterator[BackgroundBroker]:
-    """A broker of this test alone: starts empty, removed afterwards; see `bootstrap_servers`."""
+def groupkeeper_broker(
+    request: pytest.FixtureRequest, groupkeeper_settings: Mapping[str, str]
+) -> Iterator[BackgroundBroker]:
+    """A broker of this test alone: starts empty, removed afterwards; see `bootstrap_servers`. The marker `groupkeeper`
+    gives it users, ACLs, TLS and more settings, as `BackgroundBroker` takes them.
+    """
     from groupkeeper.testing.background import BackgroundBroker
 
-    with BackgroundBroker(properties=groupkeeper_settings) as broker:
+    marker = request.node.get_closest_marker("groupkeeper")
+    wanted = {} if marker is None else dict(marker.kwargs)
+    properties = {**groupkeeper_settings, **wanted.pop("properties", {})}
+    with BackgroundBroker(properties=properties, **wanted) as broker:
         yield broker
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import time
+from collections.abc import Callable
 
+from confluent_kafka.admin import AdminClient
 from tests.broker.conftest import Wire
 
 from groupkeeper.client.security.scram import Scram
@@ -46,6 +49,20 @@ async def log_in_by_scram(wire: Wire, mechanism: str, username: str, password: s
     if not answer.error_code:
         assert client.answer(answer.auth_bytes) is None
     return answer
+
+
+def brokers_by_token(servers: str, fresh: Callable[[], str]) -> list[int]:
+    """The ids that librdkafka sees after a login by OAUTHBEARER."""
+    client = AdminClient(
+        {
+            "bootstrap.servers": servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": lambda _: (fresh(), time.time() + 60),
+        }
+    )
+    client.poll(0)
+    return list(client.list_topics(timeout=20).brokers)
 
 
 def salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:

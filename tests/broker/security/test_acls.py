@@ -21,9 +21,12 @@ from confluent_kafka.admin import (
 from tests.broker.conftest import Wire
 from tests.broker.security.logins import log_in
 from tests.broker.started import Begin
+from tests.broker.test_cluster_apis import part
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
@@ -33,7 +36,7 @@ from groupkeeper.protocol.messages.metadata_request import MetadataRequest, Meta
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 SETTINGS = {"authorizer.class.name": STANDARD, "super.users": "User:root;User:admin"}
-TOPIC_FAILED, CLUSTER_FAILED = 29, 31
+TOPIC_FAILED, GROUP_FAILED, CLUSTER_FAILED = 29, 30, 31
 
 LogIn = Callable[..., Awaitable[Wire]]
 
@@ -120,6 +123,28 @@ async def test_who_may_not(log_in_as: LogIn) -> None:
         assert await created(admin, creation(**cluster, operation=7)) == [(0, "")]
         # ALTER brings DESCRIBE with it.
         assert await described(alice) == [(4, "kafka-cluster", 3, "User:alice", "*", 7, 3)]
+
+
+async def test_who_may_read_neither_group_nor_topic_hears_of_the_group(log_in_as: LogIn) -> None:
+    async with Broker(properties=SETTINGS, users=USERS) as broker:
+        wire = await log_in_as(broker, "alice")
+        heartbeat = ConsumerGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["orders"])
+        assert (await wire.call(heartbeat, 0)).error_code == GROUP_FAILED
+        admin = await log_in_as(broker, "admin")
+        assert await created(admin, creation(resource_type=3, resource_name="g")) == [(0, "")]
+        assert (await wire.call(heartbeat, 0)).error_code == TOPIC_FAILED
+
+
+async def test_who_may_not_reassign_hears_so_for_each_partition(log_in_as: LogIn) -> None:
+    async with Broker(properties=SETTINGS, users=USERS) as broker:
+        wire = await log_in_as(broker, "alice")
+        moved = [part(45, "ReassignablePartition", partition_index=index, replicas=[1]) for index in (0, 7)]
+        topics = [part(45, "ReassignableTopic", name="orders", partitions=moved)]
+        answer = await wire.call(AlterPartitionReassignmentsRequest(5000, topics=topics), 0)
+        assert answer.error_code == CLUSTER_FAILED
+        assert [
+            (topic.name, one.partition_index, one.error_code) for topic in answer.responses for one in topic.partitions
+        ] == [("orders", 0, CLUSTER_FAILED), ("orders", 7, CLUSTER_FAILED)]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from tests.broker.conftest import Wire
-from tests.broker.security.logins import handshake, token
+from tests.broker.security.logins import brokers_by_token, handshake, token
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.security.oauth import BadToken, UnsecuredTokens
-from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.client.admin import Admin
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.testing.background import BackgroundBroker
@@ -55,8 +53,8 @@ def without(name: str) -> dict[str, Any]:
         ({**GOOD, "scope": "read"}, {"unsecuredValidatorRequiredScope": "read"}),
     ],
 )
-def test_good_tokens(given: dict[str, Any], options: dict[str, str]) -> None:
-    subject = UnsecuredTokens(options, lambda: int(NOW_S * 1000)).subject_of(jwt(given))
+async def test_good_tokens(given: dict[str, Any], options: dict[str, str]) -> None:
+    subject = await UnsecuredTokens(options, lambda: int(NOW_S * 1000)).subject_of(jwt(given))
     assert subject == ("alice", given["exp"] * 1000)
 
 
@@ -83,9 +81,9 @@ def test_good_tokens(given: dict[str, Any], options: dict[str, str]) -> None:
         (f"{encoded({'alg': 'none'})}.{base64.b64encode(b'[' * 100_000).decode()}.", "no JSON in base64"),
     ],
 )
-def test_bad_tokens(bad: str, says: str) -> None:
+async def test_bad_tokens(bad: str, says: str) -> None:
     with pytest.raises(BadToken, match=says):
-        UnsecuredTokens({}, lambda: int(NOW_S * 1000)).subject_of(bad)
+        await UnsecuredTokens({}, lambda: int(NOW_S * 1000)).subject_of(bad)
 
 
 @pytest.fixture
@@ -146,24 +144,9 @@ async def test_messages_that_are_none(wire: Wire, message: bytes) -> None:
     assert (await token(wire, message)).error_code == 58
 
 
-async def test_signed_tokens_are_not_supported() -> None:
-    settings = {**SETTINGS, "listener.name.open.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": "file:///keys.json"}
-    with pytest.raises(InvalidSetting, match="signatures are not supported yet"):
-        await Broker(properties=settings).start()
-
-
 async def test_librdkafka_and_our_own_client() -> None:
     with BackgroundBroker(properties=SETTINGS) as broker:
-        client = AdminClient(
-            {
-                "bootstrap.servers": broker.bootstrap_servers,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "OAUTHBEARER",
-                "oauth_cb": lambda _: (fresh(), time.time() + 60),
-            }
-        )
-        client.poll(0)
-        assert list(client.list_topics(timeout=20).brokers) == [1]
+        assert brokers_by_token(broker.bootstrap_servers, fresh) == [1]
         properties = {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "OAUTHBEARER",

@@ -21,6 +21,12 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
@@ -250,6 +256,15 @@ class TestAgain:
         await log_in(wire, "alice", "alice-secret")
         assert (await log_in(wire, "alice", "alice-secret")).session_lifetime_ms == 1500
         assert await may_ask(wire)
+
+    async def test_a_password_that_was_taken_away(self, wire: Wire) -> None:
+        await log_in(wire, "alice", "alice-secret")
+        name, changed = "listener.name.secure.plain.sasl.jaas.config", JAAS.replace("alice-secret", "new")
+        resource = AlterConfigsResource(4, "1", [AlterableConfig(name, 0, changed)])
+        answer = await wire.call(IncrementalAlterConfigsRequest([resource]), 1, IncrementalAlterConfigsResponse)
+        assert answer.responses[0].error_code == 0
+        assert (await log_in(wire, "alice", "alice-secret")).error_code == SaslAuthenticationFailed.code
+        assert await is_closed(wire)
 
     async def test_not_twice_within_a_second(self, wire: Wire) -> None:
         await log_in(wire, "alice", "alice-secret")

@@ -16,6 +16,7 @@ from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import TlsFailed
+from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -23,7 +24,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs_request import (
 )
 from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.metadata_request import MetadataRequest
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 HERE = {"hosts": ("localhost",), "addresses": ("127.0.0.1",)}
 DEADLINE_S = 20
@@ -102,6 +103,42 @@ async def test_pem(authority: Authority, broker: Broker) -> None:
 async def test_a_certificate_that_is_not_asked_for(authority: Authority, broker: Broker) -> None:
     own = certified("client", authority.ca)
     assert await principal(broker, authority.context(own=own)) == "User:ANONYMOUS"
+
+
+async def test_a_certificate_that_no_rule_is_about_gets_nothing_done(authority: Authority) -> None:
+    """Also what is sent together with the end of the handshake."""
+    settings = authority.settings(ssl_client_auth="required", ssl_principal_mapping_rules="RULE:^CN=admin$/admin/")
+    async with Broker(properties=settings) as broker:
+        context = authority.context(own=certified("client", authority.ca))
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        handshake = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        host, port = broker.bootstrap_servers.rsplit(":", 1)
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while True:
+            try:
+                handshake.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+                incoming.write(await reader.read(65536))
+        wanted = MetadataRequest([MetadataRequestTopic(name="made-by-nobody")], allow_auto_topic_creation=True)
+        handshake.write(encode_request(1, "c", wanted, 8))
+        writer.write(outgoing.read())
+        async with asyncio.timeout(DEADLINE_S):
+            while not is_over(handshake):
+                incoming.write(await reader.read(65536))
+        writer.close()
+        assert list(broker.topics.names()) == []
+
+
+def is_over(conversation: ssl.SSLObject) -> bool:
+    """Whether the other side has said good-bye."""
+    try:
+        return not conversation.read(65536)
+    except ssl.SSLWantReadError:
+        return False
+    except ssl.SSLZeroReturnError:
+        return True
 
 
 async def test_each_listener_tells_its_own_address(authority: Authority) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
-from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion
+from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, NotCoordinator, UnsupportedVersion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ async def ask_share_coordinator(
         for one in topic.partitions:
             key = SharePartitionKey(request.group_id, topic.topic_id, one.partition)
             try:
+                if not broker.share_states.shards:  # FindCoordinator creates the topic
+                    raise NotCoordinator
                 await broker.share_states.ready(key)
                 results.append(operate(key, one))
             except KafkaError as error:

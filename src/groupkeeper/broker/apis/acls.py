@@ -122,9 +122,10 @@ def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
 
 
 def _authorizer(broker: Broker, where: str = ".") -> AclAuthorizer:
-    if not isinstance(broker.authorizer, AclAuthorizer):
+    authorizer = broker.authorizer.decisive
+    if not isinstance(authorizer, AclAuthorizer):
         raise SecurityDisabled(f"No Authorizer is configured{where}")
-    return broker.authorizer
+    return authorizer
 
 
 def _filter(one: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import ask, may_topic
+from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis.consumer_group_describe import is_consumer_protocol_on
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.protocol.errors import TopicAuthorizationFailed, UnsupportedVersion
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, TopicAuthorizationFailed, UnsupportedVersion
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 68
@@ -23,11 +24,21 @@ VERSIONS = (0, 1)
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    if not is_consumer_protocol_on(broker.config):
-        response = refuse_request(request, UnsupportedVersion())
-    elif not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in request.subscribed_topic_names or ()):
-        response = refuse_request(request, TopicAuthorizationFailed())
+    trouble = _trouble_of(broker, call, request)
+    if trouble is not None:
+        response = refuse_request(request, trouble)
     else:
-        response = await ask(broker, call, Operation.READ, request.group_id, request)
+        response = await broker.groups.ask(request.group_id, request, call)
     assert isinstance(response, ConsumerGroupHeartbeatResponse)
     return response
+
+
+def _trouble_of(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> KafkaError | None:
+    """What refuses the request before its group is looked at, or None."""
+    if not is_consumer_protocol_on(broker.config):
+        return UnsupportedVersion()
+    if not may(broker, call, Operation.READ, request.group_id):
+        return GroupAuthorizationFailed()
+    if not all(may_topic(broker, call, Operation.DESCRIBE, name) for name in request.subscribed_topic_names or ()):
+        return TopicAuthorizationFailed()
+    return None

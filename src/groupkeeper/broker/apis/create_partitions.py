@@ -24,10 +24,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 37
 VERSIONS = (0, 3)
+_STRICT_SINCE = 3
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -36,15 +38,16 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     occurrences = Counter(topic.name for topic in request.topics)
     twice = [name for name, count in occurrences.items() if count > 1]
     results = [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
+    mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
     for topic in request.topics:
         if occurrences[topic.name] == 1:
             try:
                 require_topic(broker, call, Operation.ALTER, topic.name)
-                _grow(broker, topic, request.validate_only)
+                _grow(broker, topic, mutations, request.validate_only)
                 results.append(CreatePartitionsTopicResult(topic.name))
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(mutations.throttle_ms, results)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -57,7 +60,7 @@ def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name, error.code, None if error.message == error.text else error.message)
 
 
-def _grow(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool) -> None:
+def _grow(broker: Broker, wanted: CreatePartitionsTopic, mutations: Mutations, validate_only: bool) -> None:
     topic = broker.topics.get(wanted.name)
     if topic is None:
         raise UnknownTopicOrPartition
@@ -77,5 +80,6 @@ def _grow(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool) ->
             )
         for assignment in wanted.assignments:
             check_assignment(assignment.broker_ids, broker.config.node_id)
+    mutations.count(wanted.count - count)
     if not validate_only:
         broker.topics.grow(topic, wanted.count)

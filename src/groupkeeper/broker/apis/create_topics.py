@@ -18,6 +18,7 @@ from groupkeeper.protocol.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     KafkaError,
+    ThrottlingQuotaExceeded,
     TopicAuthorizationFailed,
 )
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -33,28 +34,31 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 19
 VERSIONS = (2, 7)
+_STRICT_SINCE = 6
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, CreateTopicsRequest)
     occurrences = Counter(topic.name for topic in request.topics)
+    mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
     results = []
     for topic in request.topics:
         if occurrences[topic.name] == 1:
             try:
                 if not may_cluster(broker, call, Operation.CREATE):
                     require_topic(broker, call, Operation.CREATE, topic.name)
-                results.append(create_topic(broker, call, topic, request.validate_only))
+                results.append(create_topic(broker, call, topic, mutations, request.validate_only))
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
     twice = [name for name, count in occurrences.items() if count > 1]
     results += [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(mutations.throttle_ms, results)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -64,10 +68,13 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name, error_code=error.code, error_message=error.message)
+    message = None if isinstance(error, ThrottlingQuotaExceeded) else error.message
+    return CreatableTopicResult(name, error_code=error.code, error_message=message)
 
 
-def create_topic(broker: Broker, call: Call, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+def create_topic(
+    broker: Broker, call: Call, topic: CreatableTopic, mutations: Mutations, validate_only: bool
+) -> CreatableTopicResult:
     broker.topics.check_new(topic.name)
     overrides = _overrides(topic)
     try:
@@ -75,6 +82,7 @@ def create_topic(broker: Broker, call: Call, topic: CreatableTopic, validate_onl
     except InvalidSetting as error:
         raise InvalidConfig(str(error)) from None
     num_partitions = _partition_count(broker, topic)
+    mutations.count(num_partitions)
     topic_id = random_uuid()
     if not validate_only:
         topic_id = broker.topics.create(topic.name, num_partitions, overrides).topic_id

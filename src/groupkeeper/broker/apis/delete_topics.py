@@ -10,6 +10,7 @@ from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
+    ThrottlingQuotaExceeded,
     TopicAuthorizationFailed,
     TopicDeletionDisabled,
     UnknownTopicId,
@@ -23,11 +24,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.protocol.primitives import RootMessage
 
 KEY = 20
 VERSIONS = (1, 6)
 
+_STRICT_SINCE = 5
 _WITH_STATES = 6
 
 
@@ -40,14 +43,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     names = Counter(wanted.name for wanted in wanted_topics if wanted.name is not None)
     twice = [name for name, count in names.items() if count > 1]
     results = [_refused(DeleteTopicState(name), InvalidRequest("Duplicate topic name.")) for name in twice]
+    mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
     for wanted in wanted_topics:
         if wanted.name in twice:
             continue
         try:
-            results.append(_delete(broker, call, wanted))
+            results.append(_delete(broker, call, wanted, mutations))
         except KafkaError as error:
             results.append(_refused(wanted, error))
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(mutations.throttle_ms, results)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -66,7 +70,7 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState
     return [DeleteTopicState(name) for name in request.topic_names]
 
 
-def _delete(broker: Broker, call: Call, wanted: DeleteTopicState) -> DeletableTopicResult:
+def _delete(broker: Broker, call: Call, wanted: DeleteTopicState, mutations: Mutations) -> DeletableTopicResult:
     if wanted.name is not None and wanted.topic_id != ZERO_UUID:
         raise InvalidRequest("You may not specify both topic name and topic id.")
     if wanted.name is None and wanted.topic_id == ZERO_UUID:
@@ -89,5 +93,9 @@ def _delete(broker: Broker, call: Call, wanted: DeleteTopicState) -> DeletableTo
             raise UnknownTopicOrPartition
         if not may_all:
             require_topic(broker, call, Operation.DELETE, wanted.name)
+    try:
+        mutations.count(len(topic.partitions))
+    except ThrottlingQuotaExceeded as error:
+        return DeletableTopicResult(topic.name, topic.topic_id, error.code, None)
     broker.topics.delete(topic.name)
     return DeletableTopicResult(topic.name, topic.topic_id)

@@ -101,6 +101,20 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
             ]
             code = error.code if call.api_version else 0
             return ElectLeadersResponse(error_code=code, replica_election_results=elections)
+        case AlterPartitionReassignmentsRequest(topics=topics):
+            responses = [
+                ReassignableTopicResponse(
+                    topic.name,
+                    [
+                        ReassignablePartitionResponse(one.partition_index, error.code, error.message)
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in topics
+            ]
+            return AlterPartitionReassignmentsResponse(
+                error_code=error.code, error_message=error.message, responses=responses
+            )
     return not_offered.refuse(call, error)
 
 

@@ -94,12 +94,13 @@ def _create(broker: Broker, call: Call, missing: Sequence[MissingTopic]) -> str:
         hidden = [topic.name for topic in missing if not may_topic(broker, call, Operation.CREATE, topic.name)]
         if hidden:
             return f"; Unauthorized to CREATE on topics {', '.join(hidden)}."
+    mutations = broker.quotas.mutations(call, strict_since=0)
     failures = []
     for topic in missing:
         configs = [CreatableTopicConfig(name, value) for name, value in topic.configs.items()]
         creatable = CreatableTopic(topic.name, topic.partition_count, topic.replication_factor, configs=configs)
         try:
-            create_topic(broker, call, creatable, validate_only=False)
+            create_topic(broker, call, creatable, mutations, validate_only=False)
         except TopicAlreadyExists:
             pass  # the coordinator will see it with the next heartbeat
         except KafkaError as error:

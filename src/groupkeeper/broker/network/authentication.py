@@ -79,6 +79,7 @@ class Authentication:
         self._sasl = broker.security.sasl(connection.listener)
         self._serve = serve
         self._refuse = refuse
+        self._broker = broker
         self._now_ms = broker.now_ms
         self._state = _State.BEGINNING
         self._mechanism = ""
@@ -116,8 +117,9 @@ class Authentication:
         """The answer to what the client sent. Raises `AuthenticationFailed`, after a while: guessing takes its time."""
         try:
             return await self._answer(frame)
-        except AuthenticationFailed:
+        except AuthenticationFailed as failure:
             self._timer.cancel()
+            self._audit(None, str(failure))
             await sleep(self._sasl.failure_delay_s)
             raise
 
@@ -152,6 +154,8 @@ class Authentication:
         if version not in _HANDSHAKE_VERSIONS:
             raise AuthenticationFailed(f"SaslHandshake version {version} is not supported")
         mechanism = decode(SaslHandshakeRequest, frame, version, position).mechanism
+        # A client that comes again proves what is asked for now: a password may have been taken away.
+        self._sasl = self._broker.security.sasl(self._connection.listener)
         response = SaslHandshakeResponse(0, self._sasl.mechanisms)
         if mechanism not in self._sasl.mechanisms:
             response.error_code = UnsupportedSaslMechanism.code
@@ -178,16 +182,16 @@ class Authentication:
         except (LoginRefused, LoginFailed) as failure:
             response = SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._told(failure), b"")
             raise AuthenticationFailed(
-                f"SASL {self._mechanism}: {failure}", encode_response(header.correlation_id, response, version)
+                f"SASL {self._mechanism}: {failure.reason}", encode_response(header.correlation_id, response, version)
             ) from None
-        response = SaslAuthenticateResponse(0, None, said, lifetime_ms)
+        response = SaslAuthenticateResponse(0, "", said, lifetime_ms)
         return encode_response(header.correlation_id, response, version)
 
     async def _bare_token(self, token: bytes) -> bytes:
         try:
             said, _ = await self._converse(token)
         except (LoginRefused, LoginFailed) as failure:
-            raise AuthenticationFailed(f"SASL {self._mechanism}: {failure}") from None
+            raise AuthenticationFailed(f"SASL {self._mechanism}: {failure.reason}") from None
         return len(said).to_bytes(4) + said
 
     async def _converse(self, token: bytes) -> tuple[bytes, int]:
@@ -205,11 +209,18 @@ class Authentication:
                 f"{_dotted(known.principal)}: {_dotted(identity.principal)}"
             )
         self.identity = self._connection.identity = identity
+        self._audit(identity.principal)
         self._conversation = None
         self._state = _State.DONE
         self._timer.cancel()
         self._connection.max_request_bytes = self._usual_max_bytes
         return said, self._begin_session(identity)
+
+    def _audit(self, principal: str | None, reason: str | None = None) -> None:
+        audit = self._broker.audit
+        if audit is not None:
+            connection = self._connection
+            audit.login(connection.listener, connection.client_host, self._mechanism, principal, reason)
 
     def _begin_session(self, identity: Identity) -> int:
         now_ms, session_ms = self._now_ms(), self._sasl.session_ms(self._mechanism)

@@ -12,6 +12,8 @@ from groupkeeper.broker.security.identity import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groupkeeper.broker.network.listeners import Listener
 
 _log = getLogger("groupkeeper.broker")
@@ -23,6 +25,8 @@ _UNSENT_LIMIT = 64
 _UNSENT_BYTES_LIMIT = 1 << 20
 _SIZE_LENGTH = 4
 _END_GRACE_S = 1.0
+_LINGER_S = 30.0
+"""How long the peer of a closed connection may take to read what was answered."""
 
 
 class CloseConnection(Exception):
@@ -77,7 +81,8 @@ class Connection(asyncio.BufferedProtocol):
     they are many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
     """
 
-    def __init__(self, server: Serving, listener: Listener) -> None:
+    def __init__(self, server: Serving, listener: Listener, on_lost: Callable[[], None]) -> None:
+        """`on_lost` is called once, when the connection is gone."""
         self.listener = listener.name
         self.security_protocol = listener.protocol
         self.client_host = "/"
@@ -86,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self.admission: Admission | None = None
         self.max_request_bytes = server.max_request_bytes
         self._server = server
+        self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
@@ -103,7 +109,9 @@ class Connection(asyncio.BufferedProtocol):
         self._muted_until = 0.0
         self._active_at = self._loop.time()
         self._is_serving = False
+        self._is_closed = False
         self._end_timer: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
 
     # ------------------------------------------------------------------ what the event loop calls
 
@@ -121,6 +129,8 @@ class Connection(asyncio.BufferedProtocol):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.security_protocol != "PLAINTEXT":
             self._server.admit(self, transport)
+            if self._is_closed:  # refused: what came with the end of its handshake is not served
+                return
         self._task = self._loop.create_task(self._serve())
         self._server.connections.add(self)
 
@@ -129,6 +139,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._server.receive_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closed:
+            return
         self._active_at = self._loop.time()
         try:
             self._cut(bytes(self._server.receive_buffer[:nbytes]))
@@ -149,10 +161,12 @@ class Connection(asyncio.BufferedProtocol):
     def _give_up(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        if self._transport is not None:
-            self._transport.close()
+        self._hang_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost()
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
         if self.admission is not None:
             self.admission.end()
         if self._is_tls and self._at_end and self._task is not None and not self._task.done():
@@ -225,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
         assert transport is not None
         try:
             while True:
-                while self._frames:
+                while self._frames and not self._is_closed:
                     self._is_serving = True
                     answer = await self._server.answer(self, self._next_frame())
                     self._is_serving = False
@@ -247,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close_because(reason)
         finally:
             # However serving ends: a connection that is not served must not stay open.
-            transport.close()
+            self._hang_up()
             if self._is_tls and self._at_end:
                 self._server.connections.discard(self)
 
@@ -286,8 +300,14 @@ class Connection(asyncio.BufferedProtocol):
         if reason.answer is not None:
             self._out.append(reason.answer)
         self._flush()
-        if self._transport is not None:
-            self._transport.close()  # once what was already answered has been written
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Closes once what was already answered has been written, or when the peer doesn't read it."""
+        self._is_closed = True
+        if self._transport is not None and self._abort_timer is None:
+            self._transport.close()
+            self._abort_timer = self._loop.call_later(_LINGER_S, self._transport.abort)
 
     def close(self, reason: str) -> None:
         """Closes the connection once what was answered has been written."""
@@ -296,7 +316,10 @@ class Connection(asyncio.BufferedProtocol):
     def close_if_idle(self, since: float) -> None:
         """Closes the connection if it was idle since that time of the loop, and no request waits for an answer."""
         if self._active_at <= since and not self._is_serving and self._transport is not None:
-            self._transport.close()
+            if self._transport.get_write_buffer_size():  # the peer does not read: this would never be written
+                self._transport.abort()
+            else:
+                self._hang_up()
 
     async def stop(self) -> None:
         """Closes at once and waits until nothing of this connection runs any more."""

@@ -9,7 +9,9 @@ from logging import getLogger
 
 from groupkeeper.broker.api_table import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.acceptor import Acceptor
 from groupkeeper.broker.network.connection import CloseConnection, Connection
+from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from groupkeeper.broker.network.listeners import Listener
-    from groupkeeper.broker.network.tls_acceptor import TlsAcceptor
+    from groupkeeper.broker.network.timed import Timed
     from groupkeeper.broker.node import Node
     from groupkeeper.protocol.messages.request_header import RequestHeader
     from groupkeeper.protocol.primitives import RootMessage
@@ -43,10 +45,9 @@ class Server:
         self.max_request_bytes = broker.config.socket_request_max_bytes
         self._broker = broker
         self._carry_out = respond
-        self._servers: list[asyncio.Server] = []
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
-        self._tls_acceptors: list[TlsAcceptor] = []
+        self._acceptors: list[Acceptor] = []
         self._store_check: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> int:
@@ -60,27 +61,22 @@ class Server:
         return port
 
     async def listen(self) -> None:
-        """Accepts connections on all that is bound. Raises OSError."""
+        """Accepts connections on all that is bound. Raises OSError, `InvalidSetting`."""
         config = self._broker.config
-        loop = asyncio.get_running_loop()
-        backlog = config.socket_listen_backlog_size
+        limits = ConnectionLimits(self._broker)
+        for listener, _ in self._bound:
+            limits.check(listener.name)
+        timeout_s = config.groupkeeper_authentication_timeout_ms / 1000
         for listener, one in self._bound:
+            one.listen(config.socket_listen_backlog_size)
             protocol = partial(Connection, self, listener)
-            if listener.protocol.endswith("SSL"):
-                one.listen(backlog)
-                self._tls_acceptors.append(self._accept_tls(listener, one, protocol))
-            else:
-                self._servers.append(await loop.create_server(protocol, sock=one, backlog=backlog))
-        if self._tls_acceptors:
+            has_tls = listener.protocol.endswith("SSL")
+            context = partial(self._broker.security.tls, listener.name) if has_tls else None
+            self._acceptors.append(Acceptor(listener.name, one, protocol, limits, context, timeout_s))
+        if any(listener.protocol.endswith("SSL") for listener, _ in self._bound):
             self._check_stores(config.groupkeeper_tls_check_interval_ms / 1000)
         if config.connections_max_idle_ms >= 0:
             self._sweep_idle(config.connections_max_idle_ms / 1000)
-
-    def _accept_tls(self, listener: Listener, one: socket.socket, protocol: Callable[[], Connection]) -> TlsAcceptor:
-        from groupkeeper.broker.network.tls_acceptor import TlsAcceptor
-
-        timeout_s = self._broker.config.groupkeeper_authentication_timeout_ms / 1000
-        return TlsAcceptor(one, protocol, partial(self._broker.security.tls, listener.name), timeout_s)
 
     def _check_stores(self, interval_s: float) -> None:
         self._store_check = asyncio.get_running_loop().call_later(interval_s, self._check_stores, interval_s)
@@ -100,16 +96,11 @@ class Server:
             self._store_check.cancel()
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
-        for server in self._servers:
-            server.close()
-        for acceptor in self._tls_acceptors:
+        for acceptor in self._acceptors:
             await acceptor.close()
         for connection in tuple(self.connections):
             await connection.stop()
-        for server in self._servers:
-            await server.wait_closed()
-        self._servers.clear()
-        self._tls_acceptors.clear()
+        self._acceptors.clear()
         for _, one in self._bound:
             one.close()
         self._bound.clear()
@@ -128,14 +119,23 @@ class Server:
         else:
             from groupkeeper.broker.network.authentication import Authentication
 
-            connection.admission = Authentication(connection, self._broker, self.serve, self.refuse)
+            before_login = partial(self.serve, is_counted=False)
+            connection.admission = Authentication(connection, self._broker, before_login, self.refuse)
 
     def _take_certificate(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         try:
             connection.identity = self._broker.security.identity_of(connection.listener, certificate)
         except ValueError as error:
+            self._audit(connection, None, str(error))
             connection.close(str(error))
+        else:
+            self._audit(connection, connection.identity.principal)
+
+    def _audit(self, connection: Connection, principal: str | None, reason: str | None = None) -> None:
+        audit = self._broker.audit
+        if audit is not None:
+            audit.login(connection.listener, connection.client_host, "SSL", principal, reason)
 
     async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
@@ -154,8 +154,8 @@ class Server:
         refusal = _refusal(api, self._call(connection, header, message), error)
         return encode_response(header.correlation_id, refusal, header.request_api_version)
 
-    async def serve(self, connection: Connection, frame: bytes) -> bytes | None:
-        """`answer` of a client that may ask."""
+    async def serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | None:
+        """`answer` of a client that may ask. Not `is_counted`: quotas don't matter yet, as it is not known whose."""
         try:
             header, position = decode_request_header(frame)
         except (MalformedMessage, UnsupportedMessageVersion) as error:
@@ -168,7 +168,8 @@ class Server:
             message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
-        return await self._respond(api, self._call(connection, header, message), connection, len(frame))
+        call = self._call(connection, header, message)
+        return await self._respond(api, call, connection, len(frame) if is_counted else None)
 
     def _call(self, connection: Connection, header: RequestHeader, message: RootMessage) -> Call:
         return Call(
@@ -184,28 +185,34 @@ class Server:
             received_ms=self._broker.now_ms(),
         )
 
-    async def _respond(self, api: Api, call: Call, connection: Connection, size: int) -> bytes | None:
+    async def _respond(self, api: Api, call: Call, connection: Connection, size: int | None) -> bytes | None:
+        """`size` of the request, in bytes; None: quotas don't count it."""
+        quotas = self._broker.quotas
+        work = self._carry_out(api, call, connection)
+        timed = _timed(work) if quotas.table and size is not None else None
+        response: RootMessage | None
         try:
-            response = await self._carry_out(api, call, connection)
+            response = await (work if timed is None else timed)
             answer = None if response is None else encode_response(call.correlation_id, response, call.api_version)
-            if not self._broker.quotas.table:
-                return answer
-            throttle_ms = self._broker.quotas.throttle_ms(call, size, len(answer or b""))
-            if not throttle_ms:
-                return answer
-            connection.mute(throttle_ms / 1000)
-            if response is None:
-                return None
-            response.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]
-            return encode_response(call.correlation_id, response, call.api_version)
         except CloseConnection:
             raise
         except KafkaError as error:
-            refusal = _refusal(api, call, error)
+            response = _refusal(api, call, error)
+            answer = encode_response(call.correlation_id, response, call.api_version)
         except Exception:
             _log.exception("%s version %d from %s failed", api_name(api.key), call.api_version, call.client_host)
-            refusal = _refusal(api, call, UnknownServerError())
-        return encode_response(call.correlation_id, refusal, call.api_version)
+            response = _refusal(api, call, UnknownServerError())
+            answer = encode_response(call.correlation_id, response, call.api_version)
+        if timed is None or size is None:
+            return answer
+        own_ms = getattr(response, "throttle_time_ms", 0)
+        throttle_ms = max(quotas.throttle_ms(call, size, len(answer or b""), timed.seconds), own_ms)
+        if throttle_ms:
+            connection.mute(throttle_ms / 1000)
+        if throttle_ms == own_ms or response is None or "throttle_time_ms" not in response.__slots__:
+            return answer
+        response.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]
+        return encode_response(call.correlation_id, response, call.api_version)
 
     def _answer_unsupported(self, header: RequestHeader) -> bytes:
         key, version = header.request_api_key, header.request_api_version
@@ -217,6 +224,12 @@ class Server:
         api = TABLE[API_VERSIONS]
         answer = ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
         return encode_response(header.correlation_id, answer, 0)
+
+
+def _timed(work: Awaitable[RootMessage | None]) -> Timed[RootMessage | None]:
+    from groupkeeper.broker.network.timed import Timed
+
+    return Timed(work)
 
 
 def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from logging import getLogger
-
-from groupkeeper.broker.quotas.entities import CONSUMED, PRODUCED, Entity, QuotaTable, check_entity, check_quota
+from groupkeeper.broker.quotas.entities import (
+    CONSUMED,
+    HANDLED,
+    MUTATED,
+    PRODUCED,
+    Entity,
+    QuotaTable,
+    check_entity,
+    check_quota,
+)
+from groupkeeper.broker.quotas.rate import Rate, Recent, TokenBucket
 from groupkeeper.broker.storage.journal import Journal
+from groupkeeper.protocol.errors import ThrottlingQuotaExceeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,40 +24,38 @@ if TYPE_CHECKING:
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.storage.directory import StorageDirectory
 
-_log = getLogger("groupkeeper.broker")
-
 JOURNAL = "quotas.journal"
 _PRODUCE, _FETCH = 0, 1
-_KEPT_RATES = 10_000
-"""Of so many clients the use is remembered; beyond, that of the one which was idle for longest is forgotten."""
 
 
-class Rate:
-    """Bytes per second over some windows, as Kafka's sampled Rate: what lies before the first one counts as unused."""
+class Mutations:
+    """The changes of topics that one request wants.
 
-    def __init__(self, window_ms: int, windows: int) -> None:
-        self._window_ms = window_ms
-        self._windows = windows
-        self._samples: deque[tuple[int, float]] = deque()  # begin of a window, bytes
+    Attributes:
+        throttle_ms: for how long the client has to wait after it.
+    """
 
-    def record(self, count: float, now_ms: int) -> None:
-        """Counts what was sent just now."""
-        if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
-            self._samples.append((now_ms, 0.0))
-        began, total = self._samples[-1]
-        self._samples[-1] = (began, total + count)
+    def __init__(self, bucket: TokenBucket | None, per_second: float, now_ms: int, *, is_strict: bool) -> None:
+        """`bucket` None is no quota."""
+        self.throttle_ms = 0
+        self._bucket = bucket
+        self._per_second = per_second
+        self._now_ms = now_ms
+        self._is_strict = is_strict
 
-    def excess_ms(self, per_second: float, now_ms: int) -> int:
-        """For how long nothing more may be sent, so that the rate comes down to this one; 0: it is not above."""
-        while self._samples and now_ms - self._samples[0][0] >= self._windows * self._window_ms:
-            self._samples.popleft()
-        if not self._samples:
-            return 0
-        elapsed_ms = now_ms - self._samples[0][0]
-        missing = self._windows - 1 - elapsed_ms // self._window_ms
-        elapsed_ms += max(missing, 0) * self._window_ms
-        rate = sum(total for _, total in self._samples) * 1000 / max(elapsed_ms, 1)
-        return round((rate - per_second) / per_second * elapsed_ms) if rate > per_second else 0
+    def count(self, partitions: int) -> None:
+        """Counts partitions that come or go. Raises `ThrottlingQuotaExceeded` where it is strict and too much was
+        counted before.
+        """
+        if self._bucket is None:
+            return
+        debt_ms = self._bucket.debt_ms(self._per_second, self._now_ms)
+        if self._is_strict and debt_ms:
+            self.throttle_ms = debt_ms
+            raise ThrottlingQuotaExceeded
+        self._bucket.take(partitions, self._per_second, self._now_ms)
+        if not self._is_strict:
+            self.throttle_ms = self._bucket.debt_ms(self._per_second, self._now_ms)
 
 
 class ClientQuotas:
@@ -59,7 +65,8 @@ class ClientQuotas:
         """Reads what the directory holds. Raises `InvalidSetting`."""
         self.table = QuotaTable()
         self._config = config
-        self._rates: dict[tuple[str, tuple[str, str]], Rate] = {}
+        self._rates: Recent[tuple[str, tuple[str, str]], Rate] = Recent()
+        self._buckets: Recent[tuple[str, str], TokenBucket] = Recent()
         self._journal = Journal(directory.file(JOURNAL), "client quotas")
         for entry in self._journal.read():
             self.table.put(frozenset(map(tuple, entry["entity"])), entry["key"], entry["value"])
@@ -78,17 +85,27 @@ class ClientQuotas:
         for key, value in changes.items():
             if not validate_only and self.table.get(entity, key) != value:
                 self._journal.write(_entry(entity, key, value))
-                if key not in (PRODUCED, CONSUMED):
-                    _log.warning("the quota %s is kept and described, but not enforced", key)
                 self.table.put(entity, key, value)
 
-    def throttle_ms(self, call: Call, request_size: int, response_size: int) -> int:
-        """For how long the client has to wait after this request, which is counted."""
+    def throttle_ms(self, call: Call, request_size: int, response_size: int, handled_s: float) -> int:
+        """For how long the client has to wait after this request, which is counted; it took so much of our time."""
+        window_ms = 1000 * self._config.quota_window_size_seconds
+        throttle_ms = min(self._used(HANDLED, call, 100 * handled_s), window_ms)
         if call.api_key == _PRODUCE:
-            return self._used(PRODUCED, call, request_size)
+            return max(throttle_ms, self._used(PRODUCED, call, request_size))
         if call.api_key == _FETCH:
-            return self._used(CONSUMED, call, response_size)
-        return 0
+            return max(throttle_ms, self._used(CONSUMED, call, response_size))
+        return throttle_ms
+
+    def mutations(self, call: Call, *, strict_since: int) -> Mutations:
+        """For a request that makes or deletes topics or partitions; from this version on it may be refused."""
+        is_strict = call.api_version >= strict_since
+        limit = self.table.limit(MUTATED, _user(call), call.client_id or "")
+        if limit is None:
+            return Mutations(None, 0, call.received_ms, is_strict=is_strict)
+        seconds = self._config.controller_quota_window_num * self._config.controller_quota_window_size_seconds
+        bucket = self._buckets.of(limit.sharers, lambda: TokenBucket(seconds))
+        return Mutations(bucket, limit.per_second, call.received_ms, is_strict=is_strict)
 
     def largest_fetch(self, call: Call) -> int:
         """How many bytes a Fetch may bring at most: what the quota allows in all windows."""
@@ -98,16 +115,12 @@ class ClientQuotas:
         windows_s = (self._config.quota_window_num - 1) * self._config.quota_window_size_seconds
         return min(int(limit.per_second * windows_s), 2**31 - 1)
 
-    def _used(self, key: str, call: Call, count: int) -> int:
+    def _used(self, key: str, call: Call, count: float) -> int:
         limit = self.table.limit(key, _user(call), call.client_id or "")
         if limit is None:
             return 0
-        rate = self._rates.pop((key, limit.sharers), None) or Rate(
-            self._config.quota_window_size_seconds * 1000, self._config.quota_window_num
-        )
-        self._rates[key, limit.sharers] = rate  # the last one is the one used last
-        if len(self._rates) > _KEPT_RATES:
-            del self._rates[next(iter(self._rates))]
+        window_ms = self._config.quota_window_size_seconds * 1000
+        rate = self._rates.of((key, limit.sharers), lambda: Rate(window_ms, self._config.quota_window_num))
         rate.record(count, call.received_ms)
         return rate.excess_ms(limit.per_second, call.received_ms)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from typing import NamedTuple
 
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
@@ -13,15 +14,19 @@ if TYPE_CHECKING:
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 PRODUCED, CONSUMED = "producer_byte_rate", "consumer_byte_rate"
+MUTATED, HANDLED = "controller_mutation_rate", "request_percentage"
+CONNECTED = "connection_creation_rate"
 _LARGEST_INT, _LARGEST_LONG = 2**31 - 1, 2**63 - 1
 _LARGEST = {
     PRODUCED: _LARGEST_LONG,
     CONSUMED: _LARGEST_LONG,
-    "request_percentage": None,
-    "controller_mutation_rate": None,
+    HANDLED: None,
+    MUTATED: None,
 }
-_LARGEST_OF_IP = {"connection_creation_rate": _LARGEST_INT}
+_LARGEST_OF_IP = {CONNECTED: _LARGEST_INT}
 _EXACT, _DEFAULT, _SPECIFIED = range(3)
+_KNOWN_CLIENTS = 10_000
+"""The limits of so many are remembered, until a quota changes."""
 
 Entity = frozenset[tuple[str, str | None]]
 """Type and name of each part; the name None is the default of the type."""
@@ -39,7 +44,7 @@ class Limit(NamedTuple):
     """A quota as it holds for a client.
 
     Attributes:
-        per_second: bytes.
+        per_second: bytes; percents of a second; partitions.
         sharers: user and client id of those that share it; empty where it is for all of them.
     """
 
@@ -78,6 +83,8 @@ def check_quota(entity: Entity, key: str, value: float) -> None:
         raise InvalidRequest(f"Invalid configuration key {key}")
     if value <= 0:
         raise InvalidRequest(f"Quota {key} must be greater than 0")
+    if not math.isfinite(value):
+        raise InvalidRequest(f"Quota {key} must be a number")
     largest = known[key]
     if largest is None:
         return
@@ -85,7 +92,7 @@ def check_quota(entity: Entity, key: str, value: float) -> None:
         raise InvalidRequest(
             f"Proposed value for {key} is too large for a{'n INT' if largest == _LARGEST_INT else ' LONG'}."
         )
-    if value % 1.0 > 1e-6:
+    if value % 1.0 > 1e-6 or value < 1:
         raise InvalidRequest(f"{key} cannot be a fractional value.")
 
 
@@ -94,6 +101,7 @@ class QuotaTable:
 
     def __init__(self) -> None:
         self._by_entity: dict[Entity, dict[str, float]] = {}
+        self._found: dict[tuple[str, str, str], Limit | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_entity)
@@ -108,6 +116,7 @@ class QuotaTable:
 
     def put(self, entity: Entity, key: str, value: float | None) -> None:
         """Sets a quota, or takes it away (None)."""
+        self._found.clear()
         if value is not None:
             self._by_entity.setdefault(entity, {})[key] = value
             return
@@ -118,6 +127,14 @@ class QuotaTable:
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
         """The quota that holds for a client: the first of Kafka's order that is set."""
+        asked = (key, user, client_id)
+        if asked not in self._found:
+            if len(self._found) >= _KNOWN_CLIENTS:
+                self._found.clear()
+            self._found[asked] = self._find(key, user, client_id)
+        return self._found[asked]
+
+    def _find(self, key: str, user: str, client_id: str) -> Limit | None:
         for name in (user, None):
             for entity, sharers in (
                 (frozenset({(USER, name), (CLIENT_ID, client_id)}), (user, client_id)),
@@ -132,6 +149,12 @@ class QuotaTable:
             if value is not None:
                 return Limit(value, ("", client_id))
         return None
+
+    def connection_rate(self, address: str) -> int | None:
+        """How many connections an address may open in a second; None: any number."""
+        names = (address, "localhost", None) if address in ("127.0.0.1", "::1") else (address, None)
+        rates = (self.get(frozenset({(IP, name)}), CONNECTED) for name in names)
+        return next((int(rate) for rate in rates if rate is not None), None)
 
     def matching(self, components: Iterable[Component], *, is_strict: bool) -> list[tuple[Entity, Mapping[str, float]]]:
         """The entities that a filter means. Raises `InvalidRequest`, `UnsupportedVersion`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
+from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer, Operation, ResourceType
 from groupkeeper.broker.security.acls import Acl, AclFilter, Acls, Asker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.journal import Journal
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "acls.journal"
-_STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _HARDCODED = "hardcode"
 """The name by which Kafka finds out whether a principal may do all, or there is no ACL."""
+_KNOWN_DECISIONS = 10_000
+"""So many are remembered, until an ACL comes or goes."""
 
 
 class AclAuthorizer(Authorizer):
@@ -24,14 +25,15 @@ class AclAuthorizer(Authorizer):
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
         """Reads what the directory holds. Raises `InvalidSetting`."""
-        if config.authorizer_class_name.strip() != _STANDARD:
+        if config.authorizer_class_name.strip() != STANDARD_AUTHORIZER:
             raise InvalidSetting(
-                f"authorizer.class.name={config.authorizer_class_name}: Java code cannot run here; use {_STANDARD}, or "
-                "give Broker an authorizer of Python"
+                f"authorizer.class.name={config.authorizer_class_name}: Java code cannot run here; use "
+                f"{STANDARD_AUTHORIZER}, or give Broker an authorizer of Python"
             )
         self._super_users = _super_users(config.super_users)
         self._allows_without_acls = config.allow_everyone_if_no_acl_found
         self.acls = Acls()
+        self._known: dict[tuple[str, str, int, int, str], bool] = {}
         self._journal = Journal(directory.file(JOURNAL), "ACLs")
         for entry in self._journal.read():
             acl = Acl(*entry["acl"])
@@ -47,6 +49,7 @@ class AclAuthorizer(Authorizer):
         if acl not in self.acls:
             self._journal.write(_entry(acl, is_there=True))
             self.acls.add(acl)
+            self._known.clear()
 
     def delete(self, wanted: AclFilter) -> list[Acl]:
         """Deletes the ACLs that a filter means, and returns them. Raises `InvalidRequest`, `KafkaStorageError`."""
@@ -55,6 +58,7 @@ class AclAuthorizer(Authorizer):
         for acl in found:
             self._journal.write(_entry(acl, is_there=False))
             self.acls.remove(acl)
+            self._known.clear()
         return found
 
     def close(self) -> None:
@@ -62,6 +66,15 @@ class AclAuthorizer(Authorizer):
         self._journal.close()
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        asked = (call.principal, call.client_host, operation, resource_type, name)
+        known = self._known.get(asked)
+        if known is None:
+            if len(self._known) >= _KNOWN_DECISIONS:
+                self._known.clear()
+            known = self._known[asked] = self._decide(call, operation, resource_type, name)
+        return known
+
+    def _decide(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         if call.principal in self._super_users:
             return True
         found = self.acls.decide(_asker(call), operation, resource_type, name)

@@ -125,7 +125,18 @@ class Asker(NamedTuple):
 
     def comes_from(self, host: str) -> bool:
         """Whether the host of an ACL is meant: an address, a network, or all."""
-        return host in (WILDCARD, self.host) or ("/" in host and _is_within(self.host, host))
+        if host in (WILDCARD, self.host):
+            return True
+        return _is_within(self.host, host) if "/" in host else ":" in host and _is_same(self.host, host)
+
+
+@lru_cache(maxsize=4096)
+def _is_same(host: str, other: str) -> bool:
+    """Of two addresses: Java writes 0:0:0:0:0:0:0:1 for ::1."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]) == ipaddress.ip_address(other.partition("%")[0])
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=4096)

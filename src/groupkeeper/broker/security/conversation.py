@@ -12,11 +12,20 @@ if TYPE_CHECKING:
 
 
 class LoginRefused(Exception):
-    """The login fails, and the client may know the text."""
+    """The login fails, and the client may know the text. `reason` is for the log."""
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(text)
+        self.reason = reason or text
 
 
 class LoginFailed(Exception):
     """The login fails; the text is for the log, as it may say that a user exists. It holds no secret."""
+
+    @property
+    def reason(self) -> str:
+        """The text."""
+        return str(self)
 
 
 class Conversation(Protocol):

@@ -1,4 +1,4 @@
-"""OAUTHBEARER (RFC 7628) with unsecured JSON web tokens, which Kafka takes unless its settings say more: for tests."""
+"""OAUTHBEARER (RFC 7628), and unsecured JSON web tokens, which Kafka takes unless its settings say more: for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
 from groupkeeper.broker.security.identity import Identity
@@ -41,6 +41,13 @@ class Subject(NamedTuple):
     expires_ms: int
 
 
+class Tokens(Protocol):
+    """Who judges tokens."""
+
+    async def subject_of(self, token: str) -> Subject:
+        """Raises `BadToken`."""
+
+
 class UnsecuredTokens:
     """Judges tokens without a signature, by the options of an OAuthBearerLoginModule."""
 
@@ -55,20 +62,17 @@ class UnsecuredTokens:
             raise InvalidSetting(f"{_OPTION}AllowableClockSkewMs={skew}: expected milliseconds, 0 or more")
         self._skew_ms = int(skew)
 
-    def subject_of(self, token: str) -> Subject:
+    async def subject_of(self, token: str) -> Subject:
         """Raises `BadToken`."""
-        parts = token.split(".")
-        if len(parts) != 3 or not parts[0] or not parts[1]:
-            raise BadToken("a token has three parts with dots between")
-        header, claims = _object(parts[0]), _object(parts[1])
+        header, claims = parts_of(token)
         if header.get("alg") != "none":
             raise BadToken("the algorithm of an unsecured token must be 'none'")
-        if parts[2]:
+        if not token.endswith("."):
             raise BadToken("an unsecured token has no signature")
         name = claims.get(self._principal)
         if not isinstance(name, str) or not name.strip():
             raise BadToken(f"the claim {self._principal} is missing, or no text")
-        expires_s, issued_s = _number(claims, "exp"), _number(claims, "iat")
+        expires_s, issued_s = number_in(claims, "exp"), number_in(claims, "iat")
         if expires_s is None:
             raise BadToken("the claim exp is missing")
         now_ms = self._now_ms()
@@ -92,20 +96,21 @@ class UnsecuredTokens:
 class OAuthBearer:
     """One login by a token."""
 
-    def __init__(self, tokens: UnsecuredTokens) -> None:
+    def __init__(self, tokens: Tokens) -> None:
         self.identity: Identity | None = None
         self._tokens = tokens
-        self._said = ""
+        self._said = self._reason = ""
 
     async def answer(self, message: bytes) -> bytes:
         if message == b"\x01" and self._said:
-            raise LoginRefused(self._said)
+            raise LoginRefused(self._said, self._reason)
         self._said = ""
         authorization_id, token = _first(message)
         try:
-            subject = self._tokens.subject_of(token)
+            subject = await self._tokens.subject_of(token)
         except BadToken as error:
             # The client answers this with a byte, and gets it once more as the error.
+            self._reason = f"the token is refused: {error}"
             status = "insufficient_scope" if error.scope else "invalid_token"
             self._said = f'{{"status":"{status}"' + (f', "scope":"{error.scope}"' if error.scope else "") + "}"
             return self._said.encode()
@@ -132,6 +137,14 @@ def _first(message: bytes) -> tuple[str, str]:
     return match["authorization_id"] or "", auth["token"]
 
 
+def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and claims of a token, before anything is known of its signature. Raises `BadToken`."""
+    parts = token.split(".")
+    if len(parts) != 3 or not parts[0] or not parts[1]:
+        raise BadToken("a token has three parts with dots between")
+    return _object(parts[0]), _object(parts[1])
+
+
 def _object(part: str) -> dict[str, Any]:
     try:
         padded = part.replace("-", "+").replace("_", "/") + "=" * (-len(part) % 4)
@@ -143,7 +156,8 @@ def _object(part: str) -> dict[str, Any]:
     return found
 
 
-def _number(claims: Mapping[str, Any], name: str) -> float | None:
+def number_in(claims: Mapping[str, Any], name: str) -> float | None:
+    """A time in seconds; None where it is missing. Raises `BadToken`."""
     found = claims.get(name)
     if found is None:
         return None

@@ -13,24 +13,32 @@ from groupkeeper.security.jaas import parse_jaas, parse_jaas_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeVar
 
     from groupkeeper.broker.security.conversation import Conversation
+    from groupkeeper.broker.security.oauth import Tokens
     from groupkeeper.broker.security.properties import ListenerProperties
     from groupkeeper.broker.security.scram import Login
+    from groupkeeper.broker.settings.table import Setting
     from groupkeeper.security.jaas import LoginModule
 
+    T = TypeVar("T")
     Begin = Callable[[], Conversation]
     FindLogin = Callable[[str, str, bool], Login | None]
     """From a mechanism, a name and whether that is a token's id."""
 
-MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, "OAUTHBEARER")
+_OAUTH = "OAUTHBEARER"
+MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, _OAUTH)
 USERS_MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
 """What users with passwords log in by."""
 
 JAAS_FILE = "java.security.auth.login.config"
 _JAAS = "sasl.jaas.config"
 _USER = "user_"
-_JWKS = "sasl.oauthbearer.jwks.endpoint.url"
+_JWKS = Config.sasl_oauthbearer_jwks_endpoint_url.name
+_HANDLER = "sasl.server.callback.handler.class"
+_SIGNED_HANDLER = "OAuthBearerValidatorCallbackHandler"
+_UNSECURED_HANDLER = "OAuthBearerUnsecuredValidatorCallbackHandler"
 
 
 class ListenerSasl:
@@ -91,7 +99,7 @@ class ListenerSasl:
         if mechanism == "PLAIN":
             passwords = {**self._users, **self._plain_users()}
             return lambda: Plain(passwords)
-        if mechanism == "OAUTHBEARER":
+        if mechanism == _OAUTH:
             return self._oauth()
 
         def look_up(name: str, is_token: bool) -> Login | None:
@@ -100,16 +108,59 @@ class ListenerSasl:
         return lambda: Scram(mechanism, look_up, new_nonce())
 
     def _oauth(self) -> Begin:
-        from groupkeeper.broker.security.oauth import OAuthBearer, UnsecuredTokens
+        from groupkeeper.broker.security.oauth import OAuthBearer
 
-        if self._properties.text(_JWKS, "OAUTHBEARER"):
-            raise InvalidSetting(
-                f"{self._properties.name_of(_JWKS, 'OAUTHBEARER')}: tokens with signatures are not supported yet; "
-                "without it unsigned ones are accepted, for tests"
-            )
-        module = self._login_module("OAUTHBEARER", "OAuthBearerLoginModule")
-        tokens = UnsecuredTokens({} if module is None else module.options, self._now_ms)
+        module = self._login_module(_OAUTH, "OAuthBearerLoginModule")
+        tokens = self._tokens({} if module is None else module.options)
         return lambda: OAuthBearer(tokens)
+
+    def _tokens(self, options: Mapping[str, str]) -> Tokens:
+        handler = self._properties.text(_HANDLER, _OAUTH) or ""
+        class_name = handler.rpartition(".")[2]
+        url = self._properties.text(_JWKS, _OAUTH)
+        if class_name not in ("", _UNSECURED_HANDLER, _SIGNED_HANDLER):
+            name = self._properties.name_of(_HANDLER, _OAUTH)
+            raise InvalidSetting(f"{name}: {handler} is Java code, which cannot run here: expected {_SIGNED_HANDLER}")
+        if url is None and class_name == _SIGNED_HANDLER:
+            raise InvalidSetting(f"{self._properties.name_of(_JWKS, _OAUTH)} is missing: {_SIGNED_HANDLER} needs it")
+        if url is None:
+            from groupkeeper.broker.security.oauth import UnsecuredTokens
+
+            return UnsecuredTokens(options, self._now_ms)
+        # Kafka would take unsigned tokens where the handler is not set, and the key set unused.
+        return self._signed_tokens(url, options)
+
+    def _signed_tokens(self, url: str, options: Mapping[str, str]) -> Tokens:
+        try:
+            from groupkeeper.broker.security.signed_tokens import Expected, SignedTokens
+        except ImportError:
+            raise InvalidSetting(
+                f"{self._properties.name_of(_JWKS, _OAUTH)} needs a library: the extra 'security' "
+                "(in a checkout: pip install '.[security]')"
+            ) from None
+        from groupkeeper.broker.security.jwks import Intervals, KeySource
+        from groupkeeper.broker.security.tls import client_context
+
+        def value(setting: Setting[T]) -> T:
+            return self._properties.value(setting, _OAUTH)
+
+        intervals = Intervals(
+            value(Config.sasl_oauthbearer_jwks_endpoint_refresh_ms) / 1000,
+            value(Config.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms) / 1000,
+            value(Config.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms) / 1000,
+        )
+        expected = Expected(
+            value(Config.sasl_oauthbearer_expected_issuer),
+            value(Config.sasl_oauthbearer_expected_audience),
+            1000 * value(Config.sasl_oauthbearer_clock_skew_seconds),
+            value(Config.sasl_oauthbearer_scope_claim_name),
+            value(Config.sasl_oauthbearer_sub_claim_name),
+        )
+        try:
+            keys = KeySource(url, intervals, client_context(options) if url.startswith("https:") else None)
+        except InvalidSetting as error:
+            raise InvalidSetting(f"{self._properties.name_of(_JWKS, _OAUTH)}: {error}") from None
+        return SignedTokens(keys, expected, self._now_ms)
 
     def _plain_users(self) -> dict[str, str]:
         module = self._login_module("PLAIN", "PlainLoginModule")

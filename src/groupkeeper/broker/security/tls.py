@@ -7,12 +7,15 @@ import ssl
 
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.security import tls
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.stores import own_identity, trusted_certificates
 from groupkeeper.security.tls import choose_suites, choose_versions, load_identity, trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from groupkeeper.broker.security.properties import ListenerProperties
 
 _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -50,6 +53,14 @@ def server_context(properties: ListenerProperties, protocol: str) -> ssl.SSLCont
     except BadCredentials as error:
         raise InvalidSetting(f"listener {properties.listener}: {error}") from None
     return context
+
+
+def client_context(options: Mapping[str, str]) -> ssl.SSLContext:
+    """What the broker asks others with, by a login module's `ssl.` options. Raises `InvalidSetting`."""
+    try:
+        return tls.client_context(options)
+    except BadCredentials as error:
+        raise InvalidSetting(str(error)) from None
 
 
 def _client_auth(properties: ListenerProperties, protocol: str) -> str:

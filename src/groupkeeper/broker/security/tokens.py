@@ -90,6 +90,7 @@ class DelegationTokens:
         `KafkaStorageError`.
         """
         self._require_enabled()
+        self._sweep()
         now_ms = self._now_ms()
         longest = self._config.delegation_token_max_lifetime_ms
         max_ms = _sum(now_ms, min(longest, max_lifetime_ms) if max_lifetime_ms > 0 else longest)

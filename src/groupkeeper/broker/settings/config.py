@@ -44,12 +44,12 @@ class Config(GroupSettings):
 
     # --- who and where
     node_id = whole(1, low=0, doc="The broker's id in answers to clients.")
-    broker_rack = maybe_text(doc="The broker's rack, told to clients.")
+    broker_rack = maybe_text(doc="The broker's rack, as clients see it.")
     listeners = names(
         ("PLAINTEXT://127.0.0.1:9092",),
         doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",
     )
-    advertised_listeners = names((), doc="Addresses told to clients, by listener name; default: those of `listeners`.")
+    advertised_listeners = names((), doc="Addresses given to clients, by listener name; default: those of `listeners`.")
     listener_security_protocol_map = names(
         ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
         doc="Security protocol of each listener name.",
@@ -93,6 +93,12 @@ class Config(GroupSettings):
     connections_max_idle_ms = long(
         600000, doc="How long a connection may be silent before it is closed; negative: for ever."
     )
+    max_connections = whole(INT_MAX, low=0, doc="Most open connections, of all listeners or of one; more wait.")
+    max_connections_per_ip = whole(INT_MAX, low=0, doc="Most open connections from one address; more are closed.")
+    max_connections_per_ip_overrides = text("", doc="The same for some addresses: `127.0.0.1:100,host:200`.")
+    max_connection_creation_rate = whole(
+        INT_MAX, low=0, doc="Most new connections in a second, of all listeners or of one; more wait."
+    )
     max_incremental_fetch_session_cache_slots = whole(1000, low=0, doc="Most fetch sessions (KIP-227).")
     producer_id_expiration_ms = whole(
         86400000, low=1, doc="How long an idle producer's sequence numbers are remembered."
@@ -102,10 +108,32 @@ class Config(GroupSettings):
     quota_window_num = whole(11, low=1, doc="Over how many windows the rates of client quotas are taken.")
     quota_window_size_seconds = whole(1, low=1, doc="How long each of these windows is.")
 
+    controller_quota_window_num = whole(
+        11, low=1, doc="Over how many windows what controller_mutation_rate allows may be used at once."
+    )
+    controller_quota_window_size_seconds = whole(1, low=1, doc="How long each of these windows is.")
+
     # --- security (docs/security.md)
     sasl_enabled_mechanisms = names(
-        ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
+        ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."
     )
+    sasl_oauthbearer_jwks_endpoint_url = text(
+        "", doc="Where the keys of those who issue tokens are (file, http, https); empty: unsigned tokens, for tests."
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms = long(3600000, low=0, doc="After what time the keys are read again.")
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms = long(
+        100, low=0, doc="The first wait after keys could not be read; each one is twice the one before."
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(10000, low=0, doc="The longest of these waits.")
+    sasl_oauthbearer_expected_issuer = text("", doc="The issuer (`iss`) that tokens must have; empty: any.")
+    sasl_oauthbearer_expected_audience = names(
+        (), doc="One of them must be an audience (`aud`) of a token; without any, tokens must have none."
+    )
+    sasl_oauthbearer_clock_skew_seconds = whole(
+        30, low=0, doc="By how much the clock of those who issue tokens may differ."
+    )
+    sasl_oauthbearer_scope_claim_name = text("scope", doc="The claim of a token with its scopes.")
+    sasl_oauthbearer_sub_claim_name = text("sub", doc="The claim of a token with the principal's name.")
     sasl_server_max_receive_size = whole(524288, doc="Largest request before a client is authenticated.")
     connections_max_reauth_ms = long(
         0, doc="After what time clients must authenticate again, or are disconnected at their next request; 0: never."
@@ -116,6 +144,10 @@ class Config(GroupSettings):
     groupkeeper_authentication_timeout_ms = long(
         30000, low=1, doc="How long a client may take to authenticate before it is disconnected."
     )
+    groupkeeper_audit_file = text(
+        "", doc="Where logins and what clients ask for are written, as lines of JSON (docs/broker-security.md)."
+    )
+    groupkeeper_audit_allowed = flag(True, doc="Whether the audit log has what was allowed, too.")
     ssl_client_auth = text(
         "none",
         choices=("required", "requested", "none"),
@@ -166,9 +198,7 @@ class Config(GroupSettings):
     log_message_timestamp_after_max_ms = long(3600000, low=0, doc="Default of the topic setting.")
     log_preallocate = flag(False, doc="Default of the topic setting.")
     log_retention_bytes = long(-1, doc="Default of the topic setting.")
-    log_retention_ms = maybe_long(
-        low=-1, doc="Default of the topic setting; before `log.retention.minutes` and `.hours`."
-    )
+    log_retention_ms = maybe_long(doc="Default of the topic setting; before `log.retention.minutes` and `.hours`.")
     log_retention_minutes = maybe_long(doc="Used when `log.retention.ms` is absent.")
     log_retention_hours = whole(168, doc="Used when `log.retention.ms` and `.minutes` are absent.")
     log_retention_check_interval_ms = long(300000, low=1, doc="How often old segments are looked for.")
@@ -227,6 +257,7 @@ class Config(GroupSettings):
         config.features = _features(given)
         config.unknown = tuple(name for name in given if cls.setting(name) is None and not is_known(name))
         check_relations(config)
+        _check_relations(config)
         return config
 
     @property
@@ -238,7 +269,7 @@ class Config(GroupSettings):
     def retention_ms(self) -> int:
         """Default `retention.ms` of topics in milliseconds; −1 is no limit (log.retention.ms, .minutes, .hours)."""
         if self.log_retention_ms is not None:
-            return self.log_retention_ms
+            return max(self.log_retention_ms, -1)
         if self.log_retention_minutes is not None:
             return -1 if self.log_retention_minutes < 0 else self.log_retention_minutes * 60_000
         return -1 if self.log_retention_hours < 0 else self.log_retention_hours * 3_600_000
@@ -254,6 +285,30 @@ class Config(GroupSettings):
         return (
             self.log_roll_jitter_ms if self.log_roll_jitter_ms is not None else self.log_roll_jitter_hours * 3_600_000
         )
+
+
+def _check_relations(config: Config) -> None:
+    if config.log_retention_ms == 0:
+        raise InvalidSetting(
+            "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+        )
+    if not (parse_counts_by_host(config.max_connections_per_ip_overrides) or config.max_connections_per_ip):
+        raise InvalidSetting(
+            "requirement failed: max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
+            "property is set."
+        )
+
+
+def parse_counts_by_host(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`. Raises `InvalidSetting`."""
+    found: dict[str, int] = {}
+    for entry in filter(None, (one.strip() for one in text.split(","))):
+        host, _, number = entry.rpartition(":")
+        if not host or not number.isdecimal():
+            name = Config.max_connections_per_ip_overrides.name
+            raise InvalidSetting(f"{name}: {entry} is not a host and a number, as in 127.0.0.1:100")
+        found[host] = int(number)
+    return found
 
 
 def _features(given: Mapping[str, str]) -> dict[str, int]:

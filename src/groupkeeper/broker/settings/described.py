@@ -186,9 +186,11 @@ def _text(name: str, given: str) -> str | None:
 
 def _default_of(name: str) -> str | None:
     own = Config.setting(name)
+    kafkas = KAFKA_SETTINGS[name].default if name in KAFKA_SETTINGS else None
     if own is not None:
-        return None if name in _ALWAYS_GIVEN else own.format(own.default) or None
-    return KAFKA_SETTINGS[name].default if name in KAFKA_SETTINGS else None
+        # What is empty here is unset in Kafka, unless its table says so.
+        return None if name in _ALWAYS_GIVEN else own.format(own.default) or kafkas
+    return kafkas
 
 
 def _names_for(name: str | None) -> Sequence[str]:

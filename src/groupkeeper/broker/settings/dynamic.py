@@ -43,7 +43,7 @@ def broker_setting(name: str) -> Setting[Any] | None:
     if base in QUOTAS:
         return plain(base, "long")
     known = KAFKA_SETTINGS.get(base)
-    return None if known is None else plain(base, known.type, known.default)
+    return None if known is None else plain(base, known.type, known.default, known.low)
 
 
 def _change_of(name: str) -> str:
@@ -65,7 +65,7 @@ _REFUSALS = (
     (ONE, "Cannot update these configs at default cluster level, broker id must be specified"),
 )
 _LISTENERS = ("listeners", "listener.security.protocol.map")
-_CHANGING = [name for name, setting in KAFKA_SETTINGS.items() if setting.change == ANY]
+_CHANGING = [name for name, setting in KAFKA_SETTINGS.items() if setting.change in (ANY, ONE)]
 
 
 class DynamicConfig:
@@ -96,8 +96,11 @@ class DynamicConfig:
             setting = broker_setting(name)
             if setting is not None:
                 setting.parse(text)
+        from groupkeeper.broker.settings.changes import check_change
+
         changed, fresh = self._with(broker, overrides)
         fresh.changed = changed
+        check_change(self._texts(self._config.changed), fresh.given, fresh.log_cleaner_dedupe_buffer_size)
         for callback in self._checks:
             callback(fresh)
 
@@ -159,8 +162,11 @@ class DynamicConfig:
     def _with(self, broker: str, overrides: Mapping[str, str]) -> tuple[Mapping[str, Mapping[str, str]], Config]:
         """What was given to all with that of a broker, and the settings that come out. Raises `InvalidSetting`."""
         changed = {**self._config.changed, broker: dict(overrides)}
-        given = {**self._config.given, **changed.get(ALL_BROKERS, {}), **changed.get(str(self._config.node_id), {})}
-        return changed, type(self._config).from_texts(given)
+        return changed, type(self._config).from_texts(self._texts(changed))
+
+    def _texts(self, changed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        own = changed.get(str(self._config.node_id), {})
+        return {**self._config.given, **changed.get(ALL_BROKERS, {}), **own}
 
     def _take(self, broker: str, overrides: Mapping[str, str]) -> None:
         self._config.changed, fresh = self._with(broker, overrides)

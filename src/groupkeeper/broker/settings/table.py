@@ -85,6 +85,8 @@ class Setting(Generic[T]):
         return InvalidSetting(f"Invalid value {text} for configuration {self.name}: {why}")
 
     def _check(self, text: str, value: T) -> None:
+        if isinstance(value, str) and self.low is not None and int(value) < self.low:
+            raise self.refuse(text, f"Value must be at least {self.low}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             if self.low is not None and value < self.low:
                 raise self.refuse(text, f"Value must be at least {self.low}")
@@ -208,7 +210,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def plain(name: str, type_name: str, default: str | None = None) -> Setting[str]:
+def plain(name: str, type_name: str, default: str | None = None, low: int | None = None) -> Setting[str]:
     """A setting without a meaning here: its value is the text that was given, if that is one of the type."""
 
     def read(text: str) -> str:
@@ -217,7 +219,7 @@ def plain(name: str, type_name: str, default: str | None = None) -> Setting[str]
         _READERS.get(type_name, str)(text)
         return text
 
-    setting = Setting(type_name, default or "", read, "")
+    setting = Setting(type_name, default or "", read, "", low=low)
     setting.__set_name__(Setting, name.replace(".", "_"))
     return setting
 

@@ -1,0 +1,109 @@
+"""Accepts the connections of one listening socket, as many and as fast as the limits allow.
+
+asyncio's servers take whatever comes, and keep the certificate that they began with; here a connection waits for its
+turn before anything is done for it, and gets the newest certificate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from logging import getLogger
+
+from groupkeeper.broker.network.connection_limits import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable
+
+    from groupkeeper.broker.network.connection_limits import ConnectionLimits
+
+    Context = Callable[[], ssl.SSLContext]
+
+_log = getLogger("groupkeeper.broker")
+
+_PAUSE_S = 1.0
+"""After a failure to accept (too many open files, say)."""
+
+
+class Acceptor:
+    """Of one listening socket."""
+
+    def __init__(
+        self,
+        listener: str,
+        one: socket.socket,
+        protocol: Callable[[Callable[[], None]], asyncio.BaseProtocol],
+        limits: ConnectionLimits,
+        context: Context | None,
+        handshake_timeout_s: float,
+    ) -> None:
+        """Accepts from now on. `protocol` is given what it must call when the connection is lost; `context` is asked
+        for every connection, None without TLS.
+        """
+        self._listener = listener
+        self._socket = one
+        self._protocol = protocol
+        self._limits = limits
+        self._context = context
+        self._handshake_timeout_s = handshake_timeout_s if context is not None else None
+        self._loop = asyncio.get_running_loop()
+        self._begun: set[asyncio.Task[None]] = set()
+        self._accepting = self._loop.create_task(self._accept())
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                accepted, address = await self._loop.sock_accept(self._socket)
+            except OSError as error:
+                _log.warning("cannot accept a connection: %s", error)
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            try:
+                await self._limits.wait_for_room(self._listener)
+                self._limits.take(self._listener, address[0])
+            except Refused as refused:
+                _log.info("a connection from %s is closed: %s", address[0], refused)
+                next_step = self._refuse(accepted, refused.delay_s)
+            except Exception:
+                # Others must still come in, whatever is wrong with this one or with the limits.
+                _log.exception("a connection from %s is closed, as it cannot be counted", address[0])
+                next_step = self._refuse(accepted, 0.0)
+            except BaseException:
+                accepted.close()
+                raise
+            else:
+                next_step = self._begin(accepted, partial(self._limits.release, self._listener, address[0]))
+            task = self._loop.create_task(next_step)
+            self._begun.add(task)
+            task.add_done_callback(self._begun.discard)
+
+    async def _refuse(self, accepted: socket.socket, delay_s: float) -> None:
+        with accepted:
+            await asyncio.sleep(delay_s)
+
+    async def _begin(self, accepted: socket.socket, release: Callable[[], None]) -> None:
+        has_begun = False
+        try:
+            await self._loop.connect_accepted_socket(
+                partial(self._protocol, release),
+                accepted,
+                ssl=None if self._context is None else self._context(),
+                ssl_handshake_timeout=self._handshake_timeout_s,
+            )
+            has_begun = True
+        except OSError as error:
+            _log.debug("a connection was lost while it began: %s", error)
+        finally:
+            if not has_begun:
+                accepted.close()
+                release()
+
+    async def close(self) -> None:
+        """Accepts no more; handshakes that are under way end, too."""
+        tasks = (self._accepting, *self._begun)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -1,0 +1,169 @@
+"""Logins that are none: mutated conversations, floods of wrong passwords, handshakes that nobody ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import Wire
+from tests.broker.security.logins import log_in
+from tests.broker.security.test_oauth import jwt
+
+from groupkeeper.broker import Broker
+from groupkeeper.client.security.scram import Scram
+from groupkeeper.protocol.framing import encode_request
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+
+CONVERSATIONS = 150
+MODULE = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    'unsecuredValidatorRequiredScope="none has";'
+)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    settings = {
+        "groupkeeper.audit.file": str(tmp_path / "audit.jsonl"),
+        "connection.failed.authentication.delay.ms": "0",
+        "groupkeeper.authentication.timeout.ms": "2000",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": MODULE,
+        "delegation.token.secret.key": "secret",
+    }
+    async with Broker(properties=settings, users={"alice": "alice-secret"}) as started:
+        yield started
+
+
+def conversation(rng: random.Random) -> list[bytes]:
+    """The frames of a login that is refused, as long as nothing in it becomes right by chance."""
+    mechanism = rng.choice(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"))
+    if mechanism == "PLAIN":
+        tokens = [b"\0alice\0alice-secreT"]
+    elif mechanism == "OAUTHBEARER":
+        claims = {"sub": "alice", "exp": time.time() + 60, "scope": "others"}
+        tokens = [f"n,a=alice,\x01auth=Bearer {jwt(claims)}\x01\x01".encode(), b"\x01"]
+    else:
+        by_token = (("tokenauth", "true"),) if rng.random() < 0.2 else ()
+        client = Scram(mechanism, "alice", "alice-secreT", "nonce", by_token)
+        tokens = [client.first(), b"c=biws,r=nonce,p=" + rng.randbytes(8).hex().encode()]
+    version = rng.choice((0, 1, 1, 1))
+    frames = [encode_request(1, None, SaslHandshakeRequest(mechanism), version)]
+    if rng.random() < 0.5:
+        frames.insert(0, encode_request(0, "c", ApiVersionsRequest("n", "1"), 3))
+    for one in tokens:
+        if version:
+            frames.append(encode_request(2, "c", SaslAuthenticateRequest(one), rng.choice((0, 1, 2))))
+        else:
+            frames.append(len(one).to_bytes(4) + one)
+    return [*frames, encode_request(9, "c", ListGroupsRequest(), 4)]
+
+
+def mutated(frames: list[bytes], rng: random.Random) -> bytes:
+    frames = [*frames]
+    for _ in range(rng.choice((0, 1, 1, 2, 5))):
+        at = rng.randrange(len(frames))
+        frame = bytearray(frames[at])
+        match rng.randrange(6):
+            case 0:
+                frame[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
+            case 1:
+                begin = rng.randrange(4, len(frame) + 1)
+                frame[begin:] = rng.randbytes(len(frame) - begin)
+            case 2:
+                begin = rng.randrange(4, len(frame) + 1)
+                frame[begin:begin] = rng.choice((b"\0", b",", b"=2C", b"\xff\xff", b"\x01", b"m=x,"))
+            case 3:
+                del frame[rng.randrange(4, len(frame) + 1) :]
+            case 4:
+                frames.insert(rng.randrange(len(frames)), bytes(frame))
+                continue
+            case 5:
+                rng.shuffle(frames)
+                continue
+        if rng.random() < 0.8:
+            frame[:4] = (len(frame) - 4).to_bytes(4)
+        frames[at] = bytes(frame)
+    return b"".join(frames)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_mutated_logins(broker: Broker, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    rng = random.Random(seed)
+
+    async def attack(sent: bytes) -> None:
+        wire = await Wire.open(broker.bootstrap_servers)
+        wire.writer.write(sent)
+        with suppress(TimeoutError, ConnectionError):  # it may wait for the rest of a frame
+            await asyncio.wait_for(wire.reader.read(), 0.2)
+        wire.writer.close()
+
+    for _ in range(CONVERSATIONS // 15):
+        await asyncio.gather(*(attack(mutated(conversation(rng), rng)) for _ in range(15)))
+    logins = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert len(logins) > CONVERSATIONS // 3
+    assert not [one for one in logins if one["allowed"]]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    wire = await Wire.open(broker.bootstrap_servers)
+    assert not (await log_in(wire, "alice", "alice-secret")).error_code
+    wire.writer.close()
+
+
+async def test_a_flood_of_wrong_passwords(tmp_path: Path) -> None:
+    settings = {"connection.failed.authentication.delay.ms": "1000"}
+    async with Broker(properties=settings, users={"alice": "alice-secret"}) as broker:
+        good = await Wire.open(broker.bootstrap_servers)
+        assert not (await log_in(good, "alice", "alice-secret")).error_code
+        before = len(asyncio.all_tasks())
+        wires = [await Wire.open(broker.bootstrap_servers) for _ in range(300)]
+        guesses = [asyncio.create_task(log_in(wire, "alice", f"guess {n}")) for n, wire in enumerate(wires)]
+        began = time.monotonic()
+        await asyncio.sleep(0.1)
+        assert (await good.call(ListGroupsRequest(), 4)).error_code == 0
+        served = time.monotonic() - began
+        answers = await asyncio.gather(*guesses)
+        assert {answer.error_code for answer in answers} == {58}
+        assert time.monotonic() - began >= 0.95
+        assert served < 0.9  # none of the guesses has its answer yet
+        for wire in wires:
+            assert await wire.is_closed()
+            wire.writer.close()
+        await asyncio.sleep(0.1)
+        assert len(broker.server.connections) == 1
+        assert len(asyncio.all_tasks()) <= before
+
+
+async def test_handshakes_that_do_not_go_on(broker: Broker) -> None:
+    wires = [await Wire.open(broker.bootstrap_servers) for _ in range(200)]
+    for number, wire in enumerate(wires):
+        if number % 2:
+            wire.writer.write(encode_request(1, None, SaslHandshakeRequest("SCRAM-SHA-256"), 1)[: number % 28])
+    good = await Wire.open(broker.bootstrap_servers)
+    assert not (await log_in(good, "alice", "alice-secret")).error_code
+    for wire in wires:
+        assert await asyncio.wait_for(wire.is_closed(), 10)
+        wire.writer.close()
+    assert (await good.call(ListGroupsRequest(), 4)).error_code == 0
+    assert len(broker.server.connections) == 1
+
+
+async def test_tls_handshakes_that_do_not_go_on() -> None:
+    settings = {"groupkeeper.authentication.timeout.ms": "1500"}
+    async with Broker(properties=settings, tls=True) as broker:
+        wires = [await Wire.open(broker.bootstrap_servers) for _ in range(100)]
+        for number, wire in enumerate(wires):
+            wire.writer.write((b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 50)[number % 3])
+        for wire in wires:
+            assert len(await asyncio.wait_for(wire.reader.read(), 10)) < 20  # an alert at most
+            wire.writer.close()
+        assert not broker.server.connections
