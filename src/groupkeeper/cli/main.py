@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from groupkeeper.cli.framework.output import Unwritable, complain, written
+from groupkeeper.cli.framework.output import Unwritable, complain, dismiss, written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +26,8 @@ def _run(words: list[str]) -> int:
         status: int = options.run(options)
     except (BrokenPipeError, Unwritable):
         raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        dismiss(interrupt)
         complain(f"interrupted{getattr(options, 'interrupted', '')}\n")
         return 130
     except Exception as error:

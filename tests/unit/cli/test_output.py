@@ -104,3 +104,31 @@ def test_notes_stand_before_their_rows_where_both_can_be_seen() -> None:
 def test_notes_and_rows_for_different_places() -> None:
     run = subprocess.run([sys.executable, "-c", PAIRS], capture_output=True, text=True)
     assert (run.stdout, run.stderr, run.returncode) == ("row 1\nrow 2\n", "note 1\nnote 2\n", 0)
+
+
+HALF_MADE = """
+import sys
+from groupkeeper.cli.framework.output import written
+
+
+class Half:
+    def __del__(self):
+        self.never_set
+
+
+async def step():
+    pass
+
+
+def run():
+    begun = step(), Half()
+    raise KeyboardInterrupt
+
+
+sys.exit(written(run, unencodable="strict"))
+"""
+
+
+def test_what_an_interrupt_left_half_made_goes_silently() -> None:
+    ended = subprocess.run([sys.executable, "-c", HALF_MADE], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

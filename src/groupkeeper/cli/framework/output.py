@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 
 
@@ -112,9 +113,23 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
         _drop_output()
         _complain_at_last(f"cannot write the output: {problem}\n")
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        dismiss(interrupt)
         return 130
     return status
+
+
+def dismiss(interrupt: KeyboardInterrupt) -> None:
+    """Throws away what Ctrl-C left half made, such as a coroutine that was never awaited or a loop without its parts:
+    Python says so of each, and nobody asked.
+    """
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    try:
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            interrupt.__traceback__ = None
+    finally:
+        sys.unraisablehook = hook
 
 
 def _complain_at_last(text: str) -> None:
