@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.docs.test_readme import COMMANDS, GUIDE_COMMANDS, environment, run
+from tests.docs.test_readme import COMMANDS, COOKBOOK_COMMANDS, GUIDE_COMMANDS, environment, run
 
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.client.admin import Admin
@@ -46,7 +46,7 @@ def printed() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("command", sorted(set(printed()).difference(COMMANDS, GUIDE_COMMANDS)))
+@pytest.mark.parametrize("command", sorted(set(printed()).difference(COMMANDS, GUIDE_COMMANDS, COOKBOOK_COMMANDS)))
 def test_the_command_and_its_options_exist(command: str) -> None:
     words = shlex.split(command, comments=True)[1:]
     try:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "docs/plans.md").read_text()
 TESTING = (ROOT / "docs/testing.md").read_text()
+COOKBOOK = (ROOT / "docs/cookbook.md").read_text()
 PRINTED_ADDRESS = "localhost:9092"
 BROKER_COMMAND = "groupkeeper broker"
 ADD_CONTEXT = "groupkeeper context add"
@@ -36,10 +37,11 @@ def examples(text: str) -> list[tuple[str, str]]:
 
 COMMANDS = [part for language, part in examples(README) if language == "sh"]
 GUIDE_COMMANDS = [part for language, part in examples(GUIDE) if language == "sh"]
+COOKBOOK_COMMANDS = [part for language, part in examples(COOKBOOK) if language == "sh"]
 PROGRAMS = [part for language, part in examples(README) if language == "python"]
 TEST_MODULES = [
     block
-    for text in (README, TESTING)
+    for text in (README, TESTING, COOKBOOK)
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     if "def test_" in block
 ]
