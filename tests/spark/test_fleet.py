@@ -120,6 +120,7 @@ async def _settled(admin: Admin, names: Mapping[str, str]) -> dict[str, Any]:
     return described.done
 
 
+@pytest.mark.long
 def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) -> None:
     topic, group_id = new_topic(servers), f"restored-{uuid.uuid4().hex[:6]}"
     produce(servers, topic, 300)

@@ -123,7 +123,6 @@ def reported(tables: Path, begin_ms: int) -> Past:
     return Past(json.loads(file.read_text()), (tables / "report.html").read_text(), begin_ms)
 
 
-@pytest.mark.long
 def test_lag_is_what_it_was(past: Past) -> None:
     assert set(past.lines) == set(KNOWN_FROM)  # who reads everything is not behind
     now = {each["group_id"]: each["lag"] for each in past.found["groups"]}

@@ -29,6 +29,7 @@ def places(tables: Path, cluster: str | None = None) -> list[tuple[str, int, int
     return sorted(each for each in found if cluster in (None, each[0]))
 
 
+@pytest.mark.long
 def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
     tables = tmp_path / "tables"
@@ -106,6 +107,7 @@ def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
     assert problem.message.startswith("cluster damaged: the tables are of another cluster, with the id ")
 
 
+@pytest.mark.long
 def test_clusters_without_names_are_called_by_their_ids_and_never_taken_for_each_other(
     spark: SparkSession, servers: str, tmp_path: Path
 ) -> None:

@@ -98,7 +98,7 @@ def rewind(terminal: Terminal, sent: list[traffic.Sent]) -> None:
         "NEW-OFFSET is what would be committed; a dry run changes nothing", f"{reset} --dry-run", expect="NEW-OFFSET"
     )
     terminal.show(
-        "groupkeeper's own form shows both offsets, and only rehearses unless told to --execute",
+        "groupkeeper's own form shows both offsets, and only rehearses without --execute",
         f"groupkeeper groups reset {STOPPED_GROUP} --all-topics --to-datetime {since}",
         expect="CURRENT-OFFSET",
     )

@@ -23,6 +23,6 @@ def test_each_cluster_tells_its_own() -> None:
         asked = ask_retentions(options, ranges)
     assert asked.by_cluster == {"one": Retention(90 * 60_000, 5000)}
     told, away = asked.notes
-    assert told.startswith("cluster locked does not tell offsets.retention.minutes (ClusterAuthorizationFailed")
+    assert told.startswith("cluster locked does not report offsets.retention.minutes (ClusterAuthorizationFailed")
     assert told.endswith("7 days are taken for it")
-    assert away.startswith("cluster away does not tell offsets.retention.minutes (")
+    assert away.startswith("cluster away does not report offsets.retention.minutes (")

@@ -350,7 +350,7 @@ SNAPSHOT = Command(
     _add_snapshot_arguments,
     _snapshot,
     "Append what is new in the offsets topics of clusters to the history in DIR, and make all other tables again "
-    "(docs/pipeline.md). Spark runs on this machine unless told otherwise.",
+    "(docs/pipeline.md). Spark runs on this machine by default.",
 )
 FOLLOW = Command(
     _add_follow_arguments,

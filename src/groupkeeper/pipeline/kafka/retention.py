@@ -55,7 +55,7 @@ async def _ask_all(clusters: Mapping[str, ClusterOptions]) -> Asked:
         elif isinstance(answer, ClientError | KafkaError | LookupError | ValueError):
             said = f"{type(answer).__name__}: {answer}".removesuffix(": ")
             days = DEFAULT.retention_ms // (24 * 3600 * 1000)
-            asked.notes.append(f"cluster {name} does not tell {_RETENTION} ({said}): {days} days are taken for it")
+            asked.notes.append(f"cluster {name} does not report {_RETENTION} ({said}): {days} days are taken for it")
         else:
             raise answer
     return asked

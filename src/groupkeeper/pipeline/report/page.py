@@ -23,7 +23,7 @@ _MOST_URGENT = 6
 _WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
-    "unknown": "the logs were not asked, or do not tell",
+    "unknown": "the logs were not asked, or do not show it",
     "unstable": "rebalances again and again",
     "lagging": "committing, but minutes behind",
     "rewound": "set back, and on its way again",

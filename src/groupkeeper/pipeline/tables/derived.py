@@ -163,23 +163,21 @@ RATES = Table(
             "offset_deletions",
             pa.int64(),
             "offsets deleted by an operator (OffsetDeletionRate); also those deleted with their topic, which the meter "
-            "does not count and the log does not tell apart",
+            "does not count and the log does not distinguish",
         ),
         Column(
             "completed_rebalances",
             pa.int64(),
             "rebalances completed (CompletedRebalanceRate); other than classic groups: new target assignments",
         ),
-        Column(
-            "unexplained_removals", pa.int64(), "offsets removed of which the log doesn't tell whether they expired"
-        ),
+        Column("unexplained_removals", pa.int64(), "offsets removed where the log does not show whether they expired"),
         Column("removed_with_group", pa.int64(), "offsets deleted with their group, which is in none of the meters"),
     ),
 )
 
 LOG_OFFSETS = Table(
     "log_offsets",
-    "partition that a group has a committed offset of, as its cluster tells it",
+    "partition that a group has a committed offset of, as its cluster reports it",
     _BY_PARTITION,
     (
         _CLUSTER,

@@ -141,7 +141,7 @@ COMMITS = Table(
         Column(
             "removed_by",
             pa.string(),
-            "of a tombstone: expired, deleted, or unknown where the log does not tell; null for commits",
+            "of a tombstone: expired, deleted, or unknown where the log does not show it; null for commits",
         ),
         Column("is_transactional", pa.bool_(), "whether it was committed within a (committed) transaction"),
         Column("producer_id", pa.int64(), "the transaction's producer; null outside of transactions"),
