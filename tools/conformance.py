@@ -264,12 +264,25 @@ def rig(run: Run, has_kafka: bool) -> None:
     if run.is_quick:  # the search for a smaller story plays many; others' time is not its own
         options.append("--no-shrink")
 
-    def tell(line: str) -> None:
-        if line.startswith(("DIFFERENCE", "DEFECT", "seed")):
-            print(f"FAILED {title}: {line}", flush=True)
+    def play(name: str, seconds: float) -> tuple[int | None, list[str]]:
+        told: list[str] = []
 
-    seconds = QUICK_RIG_SECONDS if run.is_quick else math.inf
-    status = stream(run, [sys.executable, "-m", "tests.rig", *options], run.out / "rig.log", tell, seconds)
+        def tell(line: str) -> None:
+            if line.startswith(("DIFFERENCE", "DEFECT", "seed")):
+                told.append(line)
+
+        command = [sys.executable, "-m", "tests.rig", *options]
+        return stream(run, command, run.out / f"{name}.log", tell, seconds), told
+
+    status, told = play("rig", QUICK_RIG_SECONDS if run.is_quick else math.inf)
+    if status and run.is_quick:  # real clients and clocks, on a machine that others use: once more, both are shown
+        for line in told:
+            say(f"rig, at first: {line}")
+        began = time.monotonic()
+        status, told = play("rig-again", QUICK_RIG_SECONDS)
+        run.deadline += time.monotonic() - began
+    for line in told:
+        print(f"FAILED {title}: {line}", flush=True)
     for cluster in clusters:
         run.group(title).verdicts[cluster] = "passed" if status == 0 else "failed"
     if status is None:
@@ -375,7 +388,12 @@ def find_kit() -> Path | None:
 def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("GROUPKEEPER_JOURNAL", "off")  # what is tried here is nothing to come back to
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", "--bounded", action="store_true", help=f"a subset, within {QUICK_SECONDS} s")
+    parser.add_argument(
+        "--quick",
+        "--bounded",
+        action="store_true",
+        help=f"a subset, within {QUICK_SECONDS} s when the rig finds nothing",
+    )
     parser.add_argument("--literal", action="store_true", help="the kit's own comparison, text of help included")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="groups, * allowed; repeatable")
     parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="of those, not these")

@@ -295,26 +295,32 @@ def _is_then(row: Row, commit: Committed) -> bool:
 
 def _compare_rewinds(truth: Truth, tables: Tables, verdict: Verdict) -> None:
     wanted: Counter[tuple[Key, int, int]] = Counter()
-    uncertain: set[Key] = set()
-    rows: dict[Key, list[int]] = defaultdict(list)
-    for row in sorted(tables["commits"], key=lambda row: row["log_offset"]):
-        if row["committed_offset"] is not None:
-            rows[_key(row)].append(row["committed_offset"])
+    uncertain = _uncertain_turns(truth, tables)
     for key, commits in _kept(truth).items():
+        if key in uncertain:
+            verdict.leave(f"{NAME}: rewinds where a commit was refused or sent again")
+            continue
         known = [one.offset for one in commits if one.offset >= 0]
         wanted.update((key, one, other) for one, other in pairwise(known) if other < one)
-        if _has_unsure(commits) and _turns(known) != _turns(rows[key]):
-            uncertain.add(key)  # a commit that was refused or sent again may not be there, or twice
-            verdict.leave(f"{NAME}: rewinds where a commit was refused or sent again")
-    found = Counter((_key(row), row["from_offset"], row["to_offset"])
-                    for row in _lasting(truth, tables["rewinds"]) if row["direction"] == "back")  # fmt: skip
-    for each in [each for each in wanted.keys() | found.keys() if each[0] in uncertain]:
-        del wanted[each], found[each]
+    found = Counter((_key(row), row["from_offset"], row["to_offset"]) for row in _lasting(truth, tables["rewinds"])
+                    if row["direction"] == "back" and _key(row) not in uncertain)  # fmt: skip
     verdict.comparisons += wanted.total()
     for key, before, after in (wanted - found) + (found - wanted):
         counts = f"{found[key, before, after]}, truth {wanted[key, before, after]}"
         text = f"rewinds of {key[2]}-{key[3]} from {before} to {after}: {counts}"
         verdict.differences.append(Difference(NAME, key[0], text, key[2], key[1]))
+
+
+def _uncertain_turns(truth: Truth, tables: Tables) -> set[Key]:
+    """Where a commit that was refused or sent again may not be there, or twice."""
+    rows: dict[Key, list[int]] = defaultdict(list)
+    for row in sorted(tables["commits"], key=lambda row: row["log_offset"]):
+        if row["committed_offset"] is not None:
+            rows[_key(row)].append(row["committed_offset"])
+    return {
+        key for key, commits in _kept(truth).items()
+        if _has_unsure(commits) and _turns(one.offset for one in commits if one.offset >= 0) != _turns(rows[key])
+    }  # fmt: skip
 
 
 def _has_unsure(commits: Iterable[Committed]) -> bool:
@@ -368,21 +374,28 @@ def _created(tables: Tables) -> set[tuple[str, str]]:
     return {(row["cluster"], row["group_id"]) for row in tables.get("group_events", ()) if row["event"] == "created"}
 
 
+def _worked(truth: Truth) -> set[tuple[str, str, str]]:
+    """Who was assigned anything, in which group."""
+    return {(*name, one.actor) for name, some in truth.assigned.items() for one in some if one.places}
+
+
 def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
     """The tables with one thing wrong, in each way."""
     for name, column in (("lag", "lag"), ("lag", "lag_ms"), ("lag", "log_end_offset"), ("commits", "committed_offset"),
                          ("current_offsets", "committed_offset"), ("rewinds", "to_offset"), ("rates", "offset_commits"),
                          ("group_events", "event")):  # fmt: skip
         rows = answer.content.get(name, [])
+        if "topic" in next(iter(rows), {}):
+            rows = _lasting(truth, rows)
         if name == "rewinds":
-            rows = [row for row in rows if row["direction"] == "back"]
+            uncertain = _uncertain_turns(truth, answer.content)
+            rows = [row for row in rows if row["direction"] == "back" and _key(row) not in uncertain]
         chosen = [row for row in rows if row[column] is not None and row.get("lag_basis", "exact") == "exact"
                   and row["group_id"] is not None and row[column] != ""]  # fmt: skip
         if name == "group_events":
-            created = _created(answer.content)
-            chosen = [
-                row for row in chosen if row["event"] == "joined" and (row["cluster"], row["group_id"]) in created
-            ]
+            created, worked = _created(answer.content), _worked(truth)
+            chosen = [row for row in chosen if row["event"] == "joined" and (row["cluster"], row["group_id"]) in created
+                      and (row["cluster"], row["group_id"], row["client_id"]) in worked]  # fmt: skip
         if not chosen:
             continue
         wrong = rng.choice(chosen)

@@ -16,7 +16,20 @@ from tests.rig import judge_members, judge_pipeline, judge_sweep
 from tests.rig.actors import CLIENT, Gate
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
-from tests.rig.facts import DONE, MAYBE, Committed, Cut, Made, Notebook, Produced, Reading, Tail, TransactionEnded, now
+from tests.rig.facts import (
+    DONE,
+    MAYBE,
+    Committed,
+    Cut,
+    Made,
+    Notebook,
+    Produced,
+    Reading,
+    Removed,
+    Tail,
+    TransactionEnded,
+    now,
+)
 from tests.rig.others import KafkaPythonThread
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
@@ -105,6 +118,18 @@ def test_a_row_that_is_missing_is_a_difference() -> None:
     assert [one.group for one in running.differences] == ["g"]
     at_rest = judge_pipeline.judge_resting(truth, Answer("all", 30 * second, 31 * second, tables))
     assert sorted(one.group or "" for one in at_rest.differences if one.text.startswith("lag at")) == ["g", "h"]
+
+
+def test_a_seeded_defect_falls_on_a_row_that_is_judged() -> None:
+    truth = truth_of(Made("c", "gone", 1, {}, 0, 0), Removed("c", "gone", 5, 6))
+    row = {"cluster": "c", "group_id": "g", "partition": 0, "direction": "back", "from_offset": 9, "to_offset": 2}
+
+    def spoilt(*topics: str) -> list[str]:
+        answer = Answer("c", 40, 41, {"commits": [], "rewinds": [{**row, "topic": one} for one in topics]})
+        worse = judge_pipeline.spoilt(truth, answer, random.Random(1))
+        return [one["topic"] for each in worse for one in each.content["rewinds"] if one["to_offset"] != 2]
+
+    assert (spoilt("gone"), spoilt("gone", "t")) == ([], ["t"])
 
 
 def test_a_commit_of_unknown_outcome_may_or_may_not_be_in_the_tables() -> None:
