@@ -6,9 +6,10 @@ What the official tools show is in ``describe``; here every partition has a stat
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -24,12 +25,13 @@ from groupkeeper.client.admin.types import (
     ShareGroupDescription,
     ShareMemberDescription,
     SharePartitionOffset,
+    StreamsGroupDescription,
     TopicPartition,
 )
 from groupkeeper.operations.describe import unreachable
-from groupkeeper.operations.selection import Names
+from groupkeeper.operations.selection import Matching
 from groupkeeper.operations.share_groups import share_groups_among
-from groupkeeper.operations.streams_groups import streams_groups_among
+from groupkeeper.operations.streams_groups import as_readers, find_streams_groups
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import (
     GroupIdNotFound,
@@ -40,6 +42,8 @@ from groupkeeper.protocol.errors import (
 
 AnyGroup = ConsumerGroupDescription | ShareGroupDescription
 AnyMember = MemberDescription | ShareMemberDescription
+Commits = dict[TopicPartition, OffsetAndMetadata | None]
+Starts = Mapping[TopicPartition, SharePartitionOffset | None]
 
 
 class LagStatus(StrEnum):
@@ -105,11 +109,13 @@ class GroupsLag(NamedTuple):
     """Groups by id, with the partitions of each by topic and number; and why others aren't there.
 
     A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: what can be seen is there.
+    ``streams``: what else is known of streams groups; in ``descriptions`` their members have the partitions they read.
     """
 
     descriptions: dict[str, AnyGroup]
     rows: dict[str, list[PartitionLag]]
     failed: dict[str, Failure]
+    streams: Mapping[str, StreamsGroupDescription] = {}
 
 
 _FIRST_GROUPS = 200
@@ -127,7 +133,7 @@ def in_parts(group_ids: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 async def describe_lag(
-    admin: Admin, group_ids: Sequence[str], *, topics: Names | None = None, to_last_stable: bool = False
+    admin: Admin, group_ids: Sequence[str], *, topics: Matching | None = None, to_last_stable: bool = False
 ) -> AsyncIterator[GroupsLag]:
     """The groups in parts, as they are known. ``topics``: only those; ``to_last_stable``: the lag ends there.
 
@@ -135,41 +141,88 @@ async def describe_lag(
     """
     logs = _Logs(admin, to_last_stable)
     for part in in_parts(group_ids):
-        described, fetched = await asyncio.gather(
-            admin.describe_consumer_groups(part), admin.list_consumer_group_offsets(dict.fromkeys(part))
-        )
-        shares = await share_groups_among(admin, described.failed)
-        starts = await admin.list_share_group_offsets(dict.fromkeys(shares.done)) if shares.done else Batch()
-        others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
-        streams = await streams_groups_among(admin, others)
-        groups: dict[str, AnyGroup] = {**described.done, **shares.done, **streams.done}
-        failed = dict(fetched.failed) | _unknown(described) | starts.failed
-        for group_id, failure in described.failed.items():
-            # A group that doesn't exist has no offsets; one with a topic that may not be seen has others.
-            if group_id not in groups:
-                refused = shares.failed.get(group_id) or streams.failed.get(group_id)
-                failed.setdefault(group_id, refused or failure)
-        offsets = {
-            group_id: {**batch.done, **dict.fromkeys(batch.failed)} if batch.failed else batch.done
-            for group_id, batch in fetched.done.items()
-        }
-        offsets |= {group_id: _commits(batch.done) for group_id, batch in starts.done.items()}
-        wanted = {group_id: _wanted(groups.get(group_id), offsets[group_id], topics) for group_id in part
-                  if group_id in offsets and (group_id not in failed or offsets[group_id])}  # fmt: skip
-        await logs.look(wanted.values())
-        rows = {
-            group_id: sorted_rows(
-                group_id,
-                groups.get(group_id),
-                commits,
-                logs,
-                fetched.done[group_id].failed if group_id in fetched.done else {},
-            )
-            for group_id, commits in wanted.items()
-        }
-        for group_id, batch in starts.done.items():
-            rows[group_id] = [of_share_group(row, batch.done) for row in rows.get(group_id, ())]
-        yield GroupsLag(groups, rows, failed)
+        told = await _ask(admin, part, topics)
+        await logs.look(told.wanted.values())
+        yield _beside(told, logs)
+
+
+async def lag_at_an_instant(
+    admin: Admin, group_ids: Sequence[str], *, topics: Matching | None = None, to_last_stable: bool = False
+) -> tuple[int, GroupsLag]:
+    """All the groups, and the time in ms at which the ends of all their logs were asked for, after everything else.
+
+    What was acknowledged by then is before those ends, so that no lag is below what it was.
+
+    Raises nothing for single groups and partitions: those have their failures.
+    """
+    logs = _Logs(admin, to_last_stable)
+    parts = [await _ask(admin, part, topics) for part in in_parts(group_ids)]
+    await logs.look(chain.from_iterable(told.wanted.values() for told in parts))
+    streams: dict[str, StreamsGroupDescription] = {}
+    every = GroupsLag({}, {}, {}, streams)
+    for told in parts:
+        known = _beside(told, logs)
+        every.descriptions.update(known.descriptions)
+        every.rows.update(known.rows)
+        every.failed.update(known.failed)
+        streams.update(known.streams)
+    return logs.measured_ms, every
+
+
+class _Told(NamedTuple):
+    """Some groups as their coordinators tell them. ``wanted``: what is committed; ``refused``: of which partitions that
+    isn't known, and why; ``starts``: of share groups.
+    """
+
+    groups: dict[str, AnyGroup]
+    streams: dict[str, StreamsGroupDescription]
+    wanted: dict[str, Commits]
+    refused: dict[str, Mapping[TopicPartition, Failure]]
+    starts: dict[str, Starts]
+    failed: dict[str, Failure]
+
+
+async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _Told:
+    described, fetched = await asyncio.gather(
+        admin.describe_consumer_groups(part), admin.list_consumer_group_offsets(dict.fromkeys(part))
+    )
+    shares = await share_groups_among(admin, described.failed)
+    starts = await admin.list_share_group_offsets(dict.fromkeys(shares.done)) if shares.done else Batch()
+    others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
+    streams = await find_streams_groups(admin, others)
+    groups: dict[str, AnyGroup] = {**described.done, **shares.done, **await as_readers(admin, streams.done)}
+    failed = dict(fetched.failed) | _unknown(described) | starts.failed
+    for group_id, failure in described.failed.items():
+        # A group that doesn't exist has no offsets; one with a topic that may not be seen has others.
+        if group_id not in groups:
+            refused = shares.failed.get(group_id) or streams.failed.get(group_id)
+            failed.setdefault(group_id, refused or failure)
+    offsets = {
+        group_id: {**batch.done, **dict.fromkeys(batch.failed)} if batch.failed else batch.done
+        for group_id, batch in fetched.done.items()
+    }
+    offsets |= {group_id: _commits(batch.done) for group_id, batch in starts.done.items()}
+    wanted = {group_id: _wanted(groups.get(group_id), offsets[group_id], topics) for group_id in part
+              if group_id in offsets and (group_id not in failed or offsets[group_id])}  # fmt: skip
+    return _Told(
+        groups,
+        streams.done,
+        wanted,
+        {group_id: batch.failed for group_id, batch in fetched.done.items() if batch.failed},
+        {group_id: batch.done for group_id, batch in starts.done.items()},
+        failed,
+    )
+
+
+def _beside(told: _Told, logs: _Logs) -> GroupsLag:
+    """What is committed beside the ends of the logs."""
+    rows = {
+        group_id: sorted_rows(group_id, told.groups.get(group_id), commits, logs, told.refused.get(group_id, {}))
+        for group_id, commits in told.wanted.items()
+    }
+    for group_id, starts in told.starts.items():
+        rows[group_id] = [of_share_group(row, starts) for row in rows.get(group_id, ())]
+    return GroupsLag(told.groups, rows, told.failed, told.streams)
 
 
 def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failure]:
@@ -179,10 +232,6 @@ def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failu
         for group_id, group in described.done.items()
         if group.group_state is GroupState.DEAD
     }
-
-
-Commits = dict[TopicPartition, OffsetAndMetadata | None]
-Starts = Mapping[TopicPartition, SharePartitionOffset | None]
 
 
 def _commits(starts: Starts) -> Commits:
@@ -202,7 +251,7 @@ def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
     return row._replace(lag=start.lag, done_ahead=None if end is None else max(0, end - start.start_offset - start.lag))
 
 
-def _wanted(group: AnyGroup | None, commits: Commits, topics: Names | None) -> Commits:
+def _wanted(group: AnyGroup | None, commits: Commits, topics: Matching | None) -> Commits:
     """What is committed for each partition of the group: those with a commit, and those assigned to its members."""
     if group is not None and group.members:
         assigned = {partition: None for member in group.members for partition in member.assignment}
@@ -222,6 +271,7 @@ class _Logs:
         self.ends: dict[TopicPartition, int] = {}
         self.stables: dict[TopicPartition, int] = {}
         self.failed: dict[TopicPartition, Failure] = {}
+        self.measured_ms = time.time_ns() // 1_000_000  # when the ends were asked for last
 
     async def look(self, wanted: Iterable[Commits]) -> None:
         ends, failed = self.ends, self.failed
@@ -241,15 +291,18 @@ class _Logs:
             await self._list(reachable)
 
     async def _list(self, partitions: list[TopicPartition]) -> None:
-        earliest = self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
-        latest = self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        # First where they begin: all leaders are connected then, so that the ends are those of one moment.
+        starts = await self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
+        self.measured_ms = time.time_ns() // 1_000_000
+        latest = dict.fromkeys(partitions, OffsetSpec.latest())
         if self.to_last_stable:
-            stable = self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()), read_committed=True)
-            starts, ends, stables = await asyncio.gather(earliest, latest, stable)
+            stables, ends = await asyncio.gather(
+                self._admin.list_offsets(latest, read_committed=True), self._admin.list_offsets(latest)
+            )
             self.stables.update(_offsets(stables.done))
             self.failed.update(stables.failed)
         else:
-            starts, ends = await asyncio.gather(earliest, latest)
+            ends = await self._admin.list_offsets(latest)
         self.starts.update(_offsets(starts.done))
         self.ends.update(_offsets(ends.done))
         self.failed.update(starts.failed | ends.failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, GroupType, Node
@@ -20,6 +20,14 @@ _GLOB = re.compile(r"[*?\[]")
 
 class BadPattern(ValueError):
     """The text is no regular expression, or no glob."""
+
+
+class Matching(Protocol):
+    """What chooses among names; one that is false chooses all."""
+
+    def __bool__(self) -> bool: ...
+
+    def matches(self, name: str) -> bool: ...
 
 
 class Names:
@@ -58,6 +66,20 @@ class Names:
     def quoted(self, name: str) -> str:
         """How to type a name so that it stands for itself alone."""
         return re.escape(name) if self._is_regex else _GLOB.sub(r"[\g<0>]", name)
+
+
+class Choice(NamedTuple):
+    """Names that are wanted, but for those that aren't; no name in either means every name."""
+
+    wanted: Names
+    unwanted: Names
+
+    def __bool__(self) -> bool:
+        return bool(self.wanted or self.unwanted)
+
+    def matches(self, name: str) -> bool:
+        """Whether the name is chosen."""
+        return self.wanted.matches(name) and not (self.unwanted and self.unwanted.matches(name))
 
 
 def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:

@@ -29,6 +29,14 @@ async def streams_groups_among(
     Their members have the partitions that their active tasks read. Groups that are no streams groups either are in
     neither, nor is any when the brokers don't have streams groups.
     """
+    found = await find_streams_groups(admin, failed, timeout_ms=timeout_ms)
+    return Batch(await as_readers(admin, found.done, timeout_ms=timeout_ms), found.failed)
+
+
+async def find_streams_groups(
+    admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
+) -> Batch[str, StreamsGroupDescription]:
+    """The same groups, with their topologies and tasks."""
     wanted = [group_id for group_id, failure in failed.items() if isinstance(failure, GroupIdNotFound)]
     if not wanted:
         return Batch()
@@ -42,10 +50,17 @@ async def streams_groups_among(
         if isinstance(failure, KafkaError) and not isinstance(failure, GroupIdNotFound)
     }
     found = {key: group for key, group in described.done.items() if group.group_state is not GroupState.DEAD}
+    return Batch(found, refused)
+
+
+async def as_readers(
+    admin: Admin, found: Mapping[str, StreamsGroupDescription], *, timeout_ms: int | None = None
+) -> dict[str, ConsumerGroupDescription]:
+    """Streams groups as groups of consumers, whose members have what their active tasks read."""
     names = sorted({name for group in found.values() for some in _topics_of(group).values() for name in some})
     topics = (await describe_topics(admin, names, timeout_ms=timeout_ms)).done if names else {}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}
-    return Batch({group_id: _as_readers(group, counts) for group_id, group in found.items()}, refused)
+    return {group_id: _as_readers(group, counts) for group_id, group in found.items()}
 
 
 def _topics_of(group: StreamsGroupDescription) -> dict[str, list[str]]:

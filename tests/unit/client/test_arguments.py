@@ -36,6 +36,8 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "create topics": lambda admin: admin.create_topics(NewTopic("orders", 1, 1)),
     "times": lambda admin: admin.record_timestamps(Position("orders", 0, 5)),
     "settings": lambda admin: admin.broker_settings("log.dirs"),
+    "topics' settings": lambda admin: admin.topic_settings("orders", ["retention.ms"]),
+    "names of settings": lambda admin: admin.topic_settings(["orders"], "retention.ms"),
     "one member": lambda admin: admin.remove_members("billing", MemberToRemove("static")),
     "a member's id": lambda admin: admin.remove_members("billing", "static"),
     "members left out": lambda admin: admin.remove_members("billing", None),

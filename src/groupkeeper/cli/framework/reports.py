@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from groupkeeper.client.batch import Failure
-from groupkeeper.client.errors import BrokersNotFound, ClientError
-from groupkeeper.operations.authorization import Acl, Deed, missing_acl
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.operations.problems import Problem as Problem
+from groupkeeper.operations.problems import problem_of as problem_of
 
 Places = Mapping[str, Sequence[int]]
 """Partitions by topic."""
@@ -43,18 +40,6 @@ class Shape(NamedTuple):
         return f"{self.schema}/{self.version}"
 
 
-class Problem(NamedTuple):
-    """What did not work: the error's name in capitals, its text, and what is concerned, None where that is nothing."""
-
-    error: str
-    message: str
-    group: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    broker: int | None = None
-    acl: Acl | None = None
-
-
 class Page(NamedTuple):
     """A part of a report: it is shown as soon as it is there. ``remarks``: what is noteworthy but no failure.
 
@@ -66,23 +51,3 @@ class Page(NamedTuple):
     remarks: Sequence[str] = ()
     more: Mapping[str, Value] = {}
     plain: str = ""
-
-
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
-
-
-def problem_of(
-    failure: Failure,
-    deed: Deed = Deed.DESCRIBE,
-    *,
-    group: str | None = None,
-    topic: str | None = None,
-    partition: int | None = None,
-    broker: int | None = None,
-) -> Problem:
-    """The problem that a failure is, with the ACL whose lack explains it."""
-    if isinstance(failure, BrokersNotFound) and isinstance(failure.__cause__, KafkaError | ClientError):
-        failure = failure.__cause__  # which says why
-    name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()
-    acl = missing_acl(failure, deed, group_id=group, topic=topic)
-    return Problem(name, str(failure), group, topic, partition, broker, acl)

@@ -300,6 +300,18 @@ class Admin:
 
         return await broker_settings.broker_settings(self._cluster, several(names, "names"), timeout_ms)
 
+    async def topic_settings(
+        self, topics: Iterable[str], names: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, dict[str, str]]:
+        """Settings of topics by name (DescribeConfigs), defaults included; those that the broker doesn't tell are left
+        out. Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DESCRIBE_CONFIGS on it).
+        """
+        from groupkeeper.client.admin import topic_settings
+
+        return await topic_settings.topic_settings(
+            self._cluster, several(topics, "topics"), several(names, "names"), timeout_ms
+        )
+
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
