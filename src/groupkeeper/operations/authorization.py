@@ -31,6 +31,7 @@ class Deed(Enum):
     """What was tried: the operation that it needs on groups, and on topics."""
 
     DESCRIBE = ("DESCRIBE", "DESCRIBE")
+    READ_RECORDS = ("DESCRIBE", "READ")
     COMMIT = ("READ", "READ")
     DELETE_OFFSETS = ("DELETE", "READ")
     DELETE = ("DELETE", "DESCRIBE")

@@ -1,0 +1,56 @@
+"""The history beside running collectors: written in a thread of its own, so that a slow disk holds up nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from groupkeeper.live.following import Known
+from groupkeeper.live.history import History, HistoryFailed
+from groupkeeper.live.polling import Found
+
+T = TypeVar("T")
+
+
+class Archive:
+    """Takes what collectors find. Where that fails, collecting goes on, and the next poll is noted again.
+
+    Attributes:
+        problem: why the last poll could not be noted; None: it was, or there is no history.
+        failed: polls that could not be noted.
+    """
+
+    def __init__(self, history: History | None) -> None:
+        self.problem: str | None = None
+        self.failed = 0
+        self._history = history
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="groupkeeper-history")
+
+    async def known(self, cluster: str) -> Mapping[str, Known]:
+        """What was known last of the groups of a cluster; nothing without a history."""
+        history = self._history
+        return {} if history is None else await self.ask(lambda: history.known(cluster))
+
+    async def add(self, found: Found, at_ms: int) -> None:
+        """Note what a poll found."""
+        history = self._history
+        if history is None:
+            return
+        try:
+            await self.ask(lambda: history.add(found.snapshot, found.changes, at_ms))
+            self.problem = None
+        except HistoryFailed as failure:
+            self.problem = str(failure)
+            self.failed += 1
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        """The answer to a question to the history, asked in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, question)
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the file."""
+        self._thread.shutdown()
+        if self._history is not None:
+            self._history.close()

@@ -1,0 +1,88 @@
+"""What can only be known from poll to poll: rebalances, and since when a group's commits stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.operations.lag import AnyGroup, GroupsLag, PartitionLag
+from groupkeeper.operations.watch import Change, What, changes
+
+_MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
+_REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+
+
+class Known(NamedTuple):
+    """What was known of a group's commits before, from the history: see ``Followed``."""
+
+    committed: int
+    progress_ms: int | None
+
+
+class Followed(NamedTuple):
+    """``committed``: the sum of what is committed, which changes when that does; None: nothing is known yet.
+    ``rebalances`` and ``progress_ms``: see ``GroupView``.
+    """
+
+    description: AnyGroup | None = None
+    committed: int | None = None
+    progress_ms: int | None = None
+    rebalances: int = 0
+
+
+class Following:
+    """The groups of one cluster from poll to poll."""
+
+    def __init__(self, known: Mapping[str, Known] = {}) -> None:
+        self._known = known
+        self._groups: dict[str, Followed] = {}
+
+    def follow(self, lag: GroupsLag, group_ids: Iterable[str], at_ms: int) -> list[Change]:
+        """Take in what a poll found of the groups that there are; the changes since the poll before."""
+        before, self._groups = self._groups, {}
+        found: list[Change] = []
+        for group_id in group_ids:
+            last = before.get(group_id)
+            now = lag.descriptions.get(group_id)
+            rows = lag.rows.get(group_id)
+            if last is None:
+                known = self._known.get(group_id)
+                last = Followed() if known is None else Followed(None, known.committed, known.progress_ms)
+            rebalances = last.rebalances
+            if now is not None and last.description is not None and now != last.description:
+                differences = list(changes(group_id, last.description, now))
+                found += differences
+                rebalances += _rebalances(last.description, now, differences)
+            committed, progress_ms = last.committed, last.progress_ms
+            if rows is not None and (total := _committed(rows)) is not None and total != committed:
+                committed, progress_ms = total, at_ms
+            self._groups[group_id] = Followed(now or last.description, committed, progress_ms, rebalances)
+        self._known = {}
+        return found
+
+    def of(self, group_id: str) -> Followed:
+        """What is known of a group that was followed."""
+        return self._groups[group_id]
+
+    def coordinated_by(self, node_ids: set[int]) -> Iterator[str]:
+        """Groups that one of these brokers coordinated when they were described last."""
+        for group_id, group in self._groups.items():
+            if group.description is not None and group.description.coordinator.id in node_ids:
+                yield group_id
+
+
+def _committed(rows: Sequence[PartitionLag]) -> int | None:
+    """None: something isn't known now, or nothing is committed."""
+    if not rows or any(row.committed is None and row.failure is not None for row in rows):
+        return None
+    return sum(row.committed.offset + (row.done_ahead or 0) for row in rows if row.committed is not None)
+
+
+def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[Change]) -> int:
+    if before.group_epoch is not None and after.group_epoch is not None:
+        return max(0, after.group_epoch - before.group_epoch)
+    is_new_round = after.group_state in _REBALANCING and before.group_state not in _REBALANCING
+    was_in_round = before.group_state in _REBALANCING
+    # What a round leads to was counted with the round.
+    return int(is_new_round or (not was_in_round and any(change.what in _MOVES for change in differences)))

@@ -1,0 +1,264 @@
+"""What collectors found before, in one SQLite file: bounded, and there again after a restart or a kill.
+
+A group has a row when something of it is other than in its row before, at most one for each ``step_ms``. So a row holds
+until the next one. Writes are transactions of one poll: a poll is there whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from groupkeeper.live.following import Known
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.operations.watch import Change
+
+_VERSION = 1
+_TABLES = """
+CREATE TABLE groups (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (cluster, name));
+CREATE TABLE samples (
+    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, state TEXT, members INTEGER, lag INTEGER,
+    lag_ms INTEGER, committed INTEGER, progress_ms INTEGER
+);
+CREATE INDEX samples_of_group ON samples (of_group, at_ms);
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, what TEXT NOT NULL, member TEXT,
+    before TEXT, after TEXT
+);
+CREATE INDEX changes_of_group ON changes (of_group, at_ms);
+CREATE TABLE polls (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, cluster TEXT NOT NULL, problem TEXT);
+"""
+_BOUNDED = ("samples", "changes", "polls")
+_REMOVED_TOGETHER = 20_000
+_WRITES_PER_SWEEP = 1000
+"""Now and then names go of which nothing is left."""
+
+_LONGEST_TEXT = 500
+_BUSY_S = 5.0
+
+
+class HistoryFailed(Exception):
+    """The history cannot be opened, read or written now. The text says why."""
+
+
+class Bounds(NamedTuple):
+    """How much is kept: of each kind so many rows, none older than so long. ``step_ms``: see the module."""
+
+    rows: int = 2_000_000
+    age_ms: int = 7 * 24 * 3600 * 1000
+    step_ms: int = 60_000
+
+
+BOUNDS = Bounds()
+
+
+class Sample(NamedTuple):
+    """A group at a time, and until its next sample; None: not known then. ``committed``: see ``Followed``."""
+
+    at_ms: int
+    state: str | None
+    members: int | None
+    lag: int | None
+    lag_ms: int | None
+    committed: int | None
+    progress_ms: int | None
+
+
+class Noted(NamedTuple):
+    """A change of a group as it was noted; see ``operations.watch.Change``."""
+
+    at_ms: int
+    what: str
+    member_id: str | None
+    before: str | None
+    after: str | None
+
+
+def default_path() -> Path:
+    """Beside the journal of changes."""
+    from groupkeeper.operations.plans.journal import default_path
+
+    return default_path().with_name("watched.sqlite")
+
+
+class History:
+    """The file. Not for several threads at once; each call is one transaction. Everything raises HistoryFailed."""
+
+    def __init__(self, path: str | os.PathLike[str], bounds: Bounds = BOUNDS) -> None:
+        """Opens the file, or makes it. A file that isn't a history, or is damaged, is left as it is."""
+        self.path = Path(path)
+        self._bounds = bounds
+        self._ids: dict[tuple[str, str], int] = {}
+        self._last: dict[int, Sample] = {}
+        self._writes = 0
+        with self._telling():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
+            self._file = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            try:
+                self._open()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def _open(self) -> None:
+        # A write-ahead log loses no commit when the program is killed, and writes once where a journal writes twice.
+        self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute("PRAGMA synchronous = NORMAL")
+        self._file.execute("PRAGMA journal_size_limit = 16777216")
+        [version] = self._file.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            with self._writing():
+                for statement in _TABLES.split(";"):
+                    self._file.execute(statement)
+                self._file.execute(f"PRAGMA user_version = {_VERSION}")
+        elif version != _VERSION:
+            raise HistoryFailed(f"{self.path} has version {version} of the history; this program knows {_VERSION}")
+        self._read_ids()
+        newest = "SELECT of_group, max(id) AS newest FROM samples GROUP BY of_group"
+        columns = ", ".join(f"s.{column}" for column in Sample._fields)
+        for key, *fields in self._file.execute(
+            f"SELECT s.of_group, {columns} FROM samples s JOIN ({newest}) n ON s.id = n.newest"
+        ):
+            self._last[key] = Sample(*fields)
+
+    def close(self) -> None:
+        """Leave the file alone. Closing twice is harmless."""
+        self._file.close()
+
+    def add(self, snapshot: ClusterSnapshot, changes: Iterable[Change], at_ms: int) -> None:
+        """Note what a poll found that began or measured then, and forget what is too much or too old."""
+        problem = snapshot.problems[0].message[:_LONGEST_TEXT] if snapshot.problems else None
+        last: dict[int, Sample] = {}
+        try:
+            with self._telling(), self._writing():
+                self._file.execute(
+                    "INSERT INTO polls (at_ms, cluster, problem) VALUES (?, ?, ?)", (at_ms, snapshot.cluster, problem)
+                )
+                for group in snapshot.groups.values():
+                    sample = sample_of(group, at_ms)
+                    key = self._id_of(snapshot.cluster, group.group_id)
+                    if _is_due(self._last.get(key), sample, self._bounds.step_ms):
+                        last[key] = sample
+                marks = ", ".join("?" * (1 + len(Sample._fields)))
+                self._file.executemany(
+                    f"INSERT INTO samples (of_group, {', '.join(Sample._fields)}) VALUES ({marks})",
+                    ((key, *sample) for key, sample in last.items()),
+                )
+                self._file.executemany(
+                    "INSERT INTO changes (at_ms, of_group, what, member, before, after) VALUES (?, ?, ?, ?, ?, ?)",
+                    [self._noted(snapshot.cluster, change, at_ms) for change in changes],
+                )
+                self._prune(at_ms)
+        except HistoryFailed:
+            with self._telling():
+                self._read_ids()  # those that were given in the transaction are not there
+            raise
+        self._last.update(last)
+
+    def _noted(self, cluster: str, change: Change, at_ms: int) -> tuple[object, ...]:
+        member_id = None if change.member is None else change.member.member_id
+        key = self._id_of(cluster, change.group_id)
+        return at_ms, key, change.what.value, member_id, _text(change.before), _text(change.after)
+
+    def _id_of(self, cluster: str, name: str) -> int:
+        key = self._ids.get((cluster, name))
+        if key is None:
+            added = self._file.execute("INSERT INTO groups (cluster, name) VALUES (?, ?)", (cluster, name))
+            assert added.lastrowid is not None
+            key = self._ids[cluster, name] = added.lastrowid
+        return key
+
+    def _prune(self, at_ms: int) -> None:
+        """Rows are in order of time, so that what goes is always at the beginning, a bounded part of it at a time."""
+        oldest_ms = at_ms - self._bounds.age_ms
+        for table in _BOUNDED:
+            first, newest = self._file.execute(f"SELECT min(id), max(id) FROM {table}").fetchone()
+            if first is None:
+                continue
+            most = min(first + _REMOVED_TOGETHER, newest)  # the newest one stays
+            too_many = min(newest - self._bounds.rows + 1, most)
+            self._file.execute(f"DELETE FROM {table} WHERE id < ?", (too_many,))
+            self._file.execute(f"DELETE FROM {table} WHERE id < ? AND at_ms < ?", (most, oldest_ms))
+        [kept_ms] = self._file.execute("SELECT at_ms FROM samples ORDER BY id LIMIT 1").fetchone() or (0,)
+        # A group whose last sample is gone has nothing that holds: it is noted again.
+        self._last = {key: sample for key, sample in self._last.items() if sample.at_ms >= kept_ms}
+        self._writes += 1
+        if self._writes % _WRITES_PER_SWEEP == 0:
+            self._file.execute("DELETE FROM groups WHERE id NOT IN (SELECT of_group FROM samples)")
+            self._read_ids()
+
+    def _read_ids(self) -> None:
+        self._ids = {(cluster, name): key for key, cluster, name in self._file.execute(
+            "SELECT id, cluster, name FROM groups")}  # fmt: skip
+
+    def known(self, cluster: str) -> Mapping[str, Known]:
+        """What was known last of the groups of a cluster."""
+        return {
+            name: Known(sample.committed, sample.progress_ms)
+            for (of, name), key in self._ids.items()
+            if of == cluster and (sample := self._last.get(key)) is not None and sample.committed is not None
+        }
+
+    def samples(self, cluster: str, group_id: str, since_ms: int = 0) -> list[Sample]:
+        """The samples of a group, oldest first."""
+        columns = ", ".join(Sample._fields)
+        where = "of_group = ? AND at_ms >= ? ORDER BY at_ms"
+        return [Sample(*row) for row in self._rows(columns, "samples", where, cluster, group_id, since_ms)]
+
+    def changes(self, cluster: str, group_id: str, since_ms: int = 0) -> list[Noted]:
+        """The changes of a group, oldest first."""
+        where = "of_group = ? AND at_ms >= ? ORDER BY id"
+        columns = "at_ms, what, member, before, after"
+        return [Noted(*row) for row in self._rows(columns, "changes", where, cluster, group_id, since_ms)]
+
+    def count(self) -> dict[str, int]:
+        """Rows of each kind."""
+        with self._telling():
+            return {table: self._file.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _BOUNDED}
+
+    def _rows(self, columns: str, table: str, where: str, cluster: str, group_id: str, since_ms: int) -> list[Any]:
+        key = self._ids.get((cluster, group_id))
+        if key is None:
+            return []
+        with self._telling():
+            return self._file.execute(f"SELECT {columns} FROM {table} WHERE {where}", (key, since_ms)).fetchall()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as problem:
+            raise HistoryFailed(f"{self.path}: {problem}") from problem
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._file.execute("COMMIT")
+        except BaseException:
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
+            raise
+
+
+def sample_of(group: GroupView, at_ms: int) -> Sample:
+    """A group as it is noted."""
+    state = None if group.group_state is None else sys.intern(group.group_state.value)
+    return Sample(at_ms, state, group.members, group.lag.lag, group.wait.lag_ms, group.committed, group.progress_ms)
+
+
+def _is_due(last: Sample | None, now: Sample, step_ms: int) -> bool:
+    return last is None or (last[1:] != now[1:] and now.at_ms - last.at_ms >= step_ms)
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, tuple):
+        value = " ".join(map(str, value))
+    return None if value is None else str(value)[:_LONGEST_TEXT]

@@ -1,0 +1,116 @@
+"""What a collector found at one instant: immutable, and all that metrics, checks and pages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import GroupState, GroupType, Node, StreamsGroupDescription
+from groupkeeper.operations.lag import AnyGroup, LagSum, PartitionLag
+from groupkeeper.operations.problems import Problem
+
+
+class Wait(NamedTuple):
+    """How long the oldest record that a group has still to read of a partition has waited, at the snapshot's instant.
+
+    ``lag_ms``: by the record's own time, never negative; 0: no record waits; None: not known. ``is_estimated``: it is
+    interpolated between the ends of the log at earlier looks. ``margin_ms``: until the topic's ``retention.ms`` lets
+    the record be removed, negative when it is overdue; None: not known, or nothing waits, or records are kept.
+    """
+
+    lag_ms: int | None
+    is_estimated: bool = False
+    margin_ms: int | None = None
+
+
+class WaitSum(NamedTuple):
+    """The longest wait of several partitions, and the shortest margin.
+
+    ``lag_ms``: at least so long where it isn't known of all of them; None: it is known of none, or nothing waits in
+    those of which it is known. ``estimated`` and ``unknown`` count partitions; those without a commit have no lag, and
+    aren't counted.
+    """
+
+    lag_ms: int | None
+    estimated: int = 0
+    unknown: int = 0
+    margin_ms: int | None = None
+
+
+class TopicView(NamedTuple):
+    """A group's partitions of one topic together. ``assigned``: to how many members one is assigned."""
+
+    lag: LagSum
+    wait: WaitSum
+    assigned: int
+
+
+class GroupView(NamedTuple):
+    """A group at the snapshot's instant.
+
+    ``group_type`` and ``group_state`` are as the coordinator describes the group, else as the cluster lists it; None:
+    not known. ``description`` None: it can't be described, and ``problems`` say why. ``rows`` are in order of topics
+    and partitions, ``waits`` those of the same rows. ``topics`` are sums of them by name, ``lag`` and ``wait`` of all.
+
+    ``rebalances``: as many as were seen since the collector began; of a classic group looks that found other members or
+    assignments, of the others new epochs. ``committed``: the sum of what is committed, by which it is seen to change;
+    None: nothing is, or it isn't known. ``progress_ms``: when a look first found what is committed now: it has
+    stood still for at least so long; None: nothing is committed.
+    """
+
+    group_id: str
+    group_type: GroupType | None
+    group_state: GroupState | None
+    description: AnyGroup | None
+    streams: StreamsGroupDescription | None
+    rows: Sequence[PartitionLag]
+    waits: Sequence[Wait]
+    topics: Mapping[str, TopicView]
+    lag: LagSum
+    wait: WaitSum
+    rebalances: int
+    committed: int | None
+    progress_ms: int | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def members(self) -> int | None:
+        """How many there are; None: not known."""
+        return None if self.description is None else len(self.description.members)
+
+
+class Polls(NamedTuple):
+    """How collecting goes: all polls so far, those that failed as a whole, and when the last one that didn't began."""
+
+    done: int = 0
+    failed: int = 0
+    succeeded_ms: int | None = None
+
+
+class ClusterSnapshot(NamedTuple):
+    """A cluster at one instant.
+
+    ``measured_ms``: when the ends of all its logs were asked for, all else having been asked before; None: it could not
+    be asked, and ``groups`` is empty. ``problems``: why not, or which brokers did not tell their groups. ``seconds``:
+    what the poll took. ``listed``: groups that the cluster lists, also those that aren't looked at.
+    """
+
+    cluster: str
+    measured_ms: int | None
+    seconds: float
+    groups: Mapping[str, GroupView]
+    problems: tuple[Problem, ...]
+    polls: Polls
+    listed: int = 0
+    cluster_id: str | None = None
+    brokers: tuple[Node, ...] = ()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the last poll could ask the cluster."""
+        return self.measured_ms is not None
+
+
+def not_polled(cluster: str) -> ClusterSnapshot:
+    """A cluster before its first poll."""
+    return ClusterSnapshot(cluster, None, 0.0, {}, (), Polls())

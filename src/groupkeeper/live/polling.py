@@ -1,0 +1,175 @@
+"""One look at a whole cluster. What fails of it is in the answer; only a cluster that tells nothing at all raises."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, GroupListing
+from groupkeeper.live.following import Following
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, TopicView, Wait
+from groupkeeper.live.waits import Waits, longest
+from groupkeeper.operations.authorization import Acl, Deed
+from groupkeeper.operations.lag import (
+    GroupsLag,
+    LagStatus,
+    PartitionLag,
+    lag_at_an_instant,
+    sum_by_group,
+    sum_by_topic,
+)
+from groupkeeper.operations.problems import Problem, problem_of
+from groupkeeper.operations.selection import Choice, Names, list_selected
+from groupkeeper.operations.topics import HIDDEN, hides_topics
+from groupkeeper.operations.watch import Change
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+_MOST_PROBLEMS = 20
+"""Of one group: a topic without rights has one, but a thousand partitions without leaders would have as many."""
+
+ALL = Choice(Names(()), Names(()))
+
+
+class Wanted(NamedTuple):
+    """What is looked at. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: for their times."""
+
+    groups: Choice = ALL
+    topics: Choice = ALL
+    to_last_stable: bool = False
+    reads_records: bool = True
+
+
+class Found(NamedTuple):
+    """A snapshot, and what has changed since the one before."""
+
+    snapshot: ClusterSnapshot
+    changes: list[Change]
+
+
+async def poll(
+    admin: Admin, cluster: str, wanted: Wanted, following: Following, waits: Waits, polls: Polls, *, within_s: float
+) -> Found:
+    """Look at the cluster. ``within_s``: for reading times of records, which can take long.
+
+    Raises why nothing is known of it: no broker answers, or none lists its groups.
+    """
+    began = time.monotonic()
+    (listed, selection), described = await asyncio.gather(
+        list_selected(admin, Names(()), with_share=True, with_streams=True), admin.describe_cluster()
+    )
+    if selection.failed and len(selection.failed) >= len(described.nodes):
+        raise next(iter(selection.failed.values()))
+    listings = {group.group_id: group for group in listed if wanted.groups.matches(group.group_id)}
+    # Groups of a broker that could not be listed: another one may coordinate them by now.
+    failed_ids = {node.id for node in selection.failed}
+    orphans = set(following.coordinated_by(failed_ids)).difference(listings) if failed_ids else set[str]()
+    asked = sorted([*listings, *orphans])
+    measured_ms, lag = await lag_at_an_instant(admin, asked, topics=wanted.topics, to_last_stable=wanted.to_last_stable)
+    there = [group_id for group_id in asked if not _is_gone(lag, group_id)]
+    await waits.look(admin, lag.rows, measured_ms, within_s=within_s)
+    changes = following.follow(lag, there, measured_ms)
+    # Brokers leave topics that one may not see out of a group's offsets, without a word.
+    has_none = not wanted.topics and any(
+        not lag.rows.get(group_id) and group_id not in lag.failed for group_id in there
+    )
+    may_hide = has_none and await hides_topics(admin)
+    groups = {
+        group_id: _view(group_id, listings.get(group_id), lag, following, waits, measured_ms, may_hide=may_hide)
+        for group_id in there
+    }
+    snapshot = ClusterSnapshot(
+        cluster,
+        measured_ms,
+        time.monotonic() - began,
+        groups,
+        tuple(problem_of(failure, broker=node.id) for node, failure in selection.failed.items()),
+        polls,
+        len(listed),
+        described.cluster_id,
+        described.nodes,
+    )
+    return Found(snapshot, changes)
+
+
+def unreached(cluster: str, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:
+    """The snapshot of a cluster that could not be asked, and why."""
+    return ClusterSnapshot(cluster, None, seconds, {}, (problem_of(failure),), polls)
+
+
+def _is_gone(lag: GroupsLag, group_id: str) -> bool:
+    """Whether the group was deleted after it was listed."""
+    return isinstance(lag.failed.get(group_id), GroupIdNotFound) and not lag.rows.get(group_id)
+
+
+def _view(
+    group_id: str,
+    listing: GroupListing | None,
+    lag: GroupsLag,
+    following: Following,
+    waits: Waits,
+    at_ms: int,
+    *,
+    may_hide: bool,
+) -> GroupView:
+    rows = lag.rows.get(group_id, [])
+    description = lag.descriptions.get(group_id)
+    of_rows = [waits.of(row, at_ms) for row in rows]
+    followed = following.of(group_id)
+    known = description or listing
+    return GroupView(
+        group_id,
+        None if known is None else known.group_type,
+        None if known is None else known.group_state,
+        description,
+        lag.streams.get(group_id),
+        rows,
+        of_rows,
+        topic_views(group_id, rows, of_rows),
+        sum_by_group(group_id, rows),
+        longest(rows, of_rows),
+        followed.rebalances,
+        followed.committed,
+        followed.progress_ms,
+        _problems(group_id, lag.failed.get(group_id), rows, waits, may_hide=may_hide),
+    )
+
+
+def topic_views(group_id: str, rows: Sequence[PartitionLag], waits: Sequence[Wait]) -> Mapping[str, TopicView]:
+    """Sums by topic of a group's rows, which are in order of topics."""
+    views: dict[str, TopicView] = {}
+    start = 0
+    for lag in sum_by_topic(group_id, rows):
+        assert lag.topic is not None
+        end = start + lag.partitions
+        members = {row.member.member_id for row in rows[start:end] if row.member is not None}
+        views[lag.topic] = TopicView(lag, longest(rows[start:end], waits[start:end]), len(members))
+        start = end
+    return views
+
+
+_NO_PROBLEM = frozenset(
+    {LagStatus.OK, LagStatus.NO_COMMIT, LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END, LagStatus.DELETED}
+)
+
+
+def _problems(
+    group_id: str, failure: Failure | None, rows: Sequence[PartitionLag], waits: Waits, *, may_hide: bool
+) -> tuple[Problem, ...]:
+    """Why something of the group isn't known, each thing once."""
+    found: dict[Problem, None] = {}
+    if failure is not None:
+        found[problem_of(failure, group=group_id)] = None
+    elif may_hide and not rows:
+        found[Problem("TOPICS_HIDDEN", HIDDEN, group_id, acl=Acl("DESCRIBE", "TOPIC", None))] = None
+    waiting = dict.fromkeys(row.topic for row in rows if row.lag)
+    for row in rows:
+        if row.failure is not None and row.status not in _NO_PROBLEM and len(found) < _MOST_PROBLEMS:
+            # Whether a topic may be seen is no matter of its partitions.
+            partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
+            found[problem_of(row.failure, group=group_id, topic=row.topic, partition=partition)] = None
+    for topic, refusal in waits.refusals(waiting):
+        found[problem_of(refusal, Deed.READ_RECORDS, group=group_id, topic=topic)] = None
+    return tuple(found)

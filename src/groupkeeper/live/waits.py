@@ -1,0 +1,170 @@
+"""How long records have waited: by their own times, which are read once, and else by where logs ended when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, FirstRecord, Position, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.live.ends import EndsSeen
+from groupkeeper.live.model import Wait, WaitSum
+from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
+
+_READ_TOGETHER = 200
+_TRY_AGAIN_MS = 300_000
+"""After so long what may not be read, and settings, are asked for again."""
+
+_SETTINGS = ("cleanup.policy", "retention.ms")
+
+NOTHING_WAITS = Wait(0)
+_UNKNOWN = Wait(None)
+
+Rows = Mapping[str, Sequence[PartitionLag]]
+
+
+class Waits:
+    """What is remembered of one cluster's records from poll to poll: bounded by the number of its partitions."""
+
+    def __init__(self, *, reads_records: bool = True) -> None:
+        """``reads_records`` False: records are never read, and times are always interpolated."""
+        self._reads_records = reads_records
+        self._ends = EndsSeen()
+        self._records: dict[Position, FirstRecord] = {}
+        self._read_ms: dict[TopicPartition, int] = {}
+        self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
+        self._retention = _Retention()
+
+    async def look(self, admin: Admin, rows_by_group: Rows, at_ms: int, *, within_s: float) -> None:
+        """Read what is needed to know the waits at that instant, as far as it takes no longer than ``within_s``."""
+        wanted: dict[Position, None] = {}
+        places: set[TopicPartition] = set()
+        for row in _each(rows_by_group):
+            if row.log_end_offset is not None:
+                place = TopicPartition(row.topic, row.partition)
+                if place not in places:
+                    places.add(place)
+                    self._ends.note(place, row.log_end_offset, at_ms)
+                position = next_position(row)
+                if position is not None:
+                    wanted[position] = None
+        self._ends.keep(places)
+        self._records = {position: found for position, found in self._records.items() if position in wanted}
+        self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
+        topics = {position.topic for position in wanted}
+        self._refused = {
+            topic: refusal
+            for topic, refusal in self._refused.items()
+            if topic in topics and at_ms - refusal[0] < _TRY_AGAIN_MS
+        }
+        try:
+            async with asyncio.timeout(within_s):
+                await self._retention.ask(admin, topics, at_ms)
+                if self._reads_records:
+                    await self._read(admin, wanted, at_ms)
+        except TimeoutError:
+            pass  # the rest is interpolated, and read first the next time
+        except (ClientError, KafkaError):
+            pass  # no broker answers: times of what is known already are known all the same
+
+    async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
+        missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]
+        missing.sort(key=lambda each: self._read_ms.get(TopicPartition(each.topic, each.partition), 0))
+        for start in range(0, len(missing), _READ_TOGETHER):
+            read = await admin.first_records(missing[start : start + _READ_TOGETHER])
+            for position, record in read.done.items():
+                self._read_ms[TopicPartition(position.topic, position.partition)] = at_ms
+                if record is not None:
+                    self._records[position] = record
+            for position, failure in read.failed.items():
+                if isinstance(failure, TopicAuthorizationFailed):
+                    self._refused[position.topic] = (at_ms, failure)
+
+    def of(self, row: PartitionLag, at_ms: int) -> Wait:
+        """The wait of a partition, as far as it is known by now."""
+        if row.lag is None:
+            return _UNKNOWN
+        position = next_position(row)
+        if position is None or row.log_end_offset is None:
+            return NOTHING_WAITS
+        record = self._records.get(position)
+        written_ms: int | None
+        if record is not None and record.offset >= row.log_end_offset:
+            return NOTHING_WAITS  # what there is before the end are markers
+        if record is not None and record.timestamp >= 0:
+            written_ms, is_estimated = record.timestamp, False
+        else:
+            written_ms = self._ends.written_ms(TopicPartition(row.topic, row.partition), position.offset)
+            is_estimated = True
+        if written_ms is None:
+            return _UNKNOWN
+        retention_ms = self._retention.of(row.topic)
+        margin_ms = None if retention_ms is None else written_ms + retention_ms - at_ms
+        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms)
+
+    def refusals(self, topics: Iterable[str]) -> Iterable[tuple[str, Failure]]:
+        """Those of the topics whose records may not be read, and why."""
+        return ((topic, self._refused[topic][1]) for topic in topics if topic in self._refused)
+
+
+def next_position(row: PartitionLag) -> Position | None:
+    """Where the group reads on; None: it has nothing to read, or that isn't known."""
+    if not row.lag or row.committed is None or row.log_start_offset is None:
+        return None
+    return Position(row.topic, row.partition, max(row.committed.offset, row.log_start_offset))
+
+
+def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
+    """The waits of several rows together."""
+    known: int | None = None
+    margin: int | None = None
+    estimated = unknown = 0
+    for row, wait in zip(rows, waits, strict=True):
+        if wait.lag_ms is None:
+            unknown += row.committed is not None or row.failure is not None
+            continue
+        known = wait.lag_ms if known is None else max(known, wait.lag_ms)
+        estimated += wait.is_estimated
+        if wait.margin_ms is not None:
+            margin = wait.margin_ms if margin is None else min(margin, wait.margin_ms)
+    return WaitSum(None if not known and unknown else known, estimated, unknown, margin)
+
+
+def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:
+    return (row for rows in rows_by_group.values() for row in rows)
+
+
+class _Asked(NamedTuple):
+    at_ms: int
+    retention_ms: int | None
+
+
+class _Retention:
+    """How long topics keep their records. What isn't told counts as not known until it is asked for again."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, _Asked] = {}
+
+    async def ask(self, admin: Admin, topics: Iterable[str], at_ms: int) -> None:
+        known = {topic: asked for topic in topics if (asked := self._asked.get(topic)) is not None}
+        due = [topic for topic in topics if topic not in known or at_ms - known[topic].at_ms >= _TRY_AGAIN_MS]
+        self._asked = known
+        if due:
+            answers = await admin.topic_settings(due, _SETTINGS)
+            for topic in due:
+                self._asked[topic] = _Asked(at_ms, _retention_ms(answers.done.get(topic, {})))
+
+    def of(self, topic: str) -> int | None:
+        asked = self._asked.get(topic)
+        return None if asked is None else asked.retention_ms
+
+
+def _retention_ms(settings: Mapping[str, str]) -> int | None:
+    """None: not known, or records don't go for being old."""
+    if "delete" not in settings.get("cleanup.policy", "").split(","):
+        return None
+    retention_ms = int(settings.get("retention.ms", "-1"))
+    return retention_ms if retention_ms >= 0 else None

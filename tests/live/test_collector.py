@@ -1,0 +1,221 @@
+"""Collectors beside an embedded broker: what they find, and what they say of what they cannot find out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from tests.live.stage import HOUR_MS, ORDERS, arrange, collector, commit
+from tests.times_and_transactions import producer_of, send
+
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.live.history import BOUNDS, History
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.polling import Wanted
+from groupkeeper.operations.selection import Choice, Names
+from groupkeeper.testing.background import BackgroundBroker
+
+
+@pytest.fixture(scope="module")
+def authorizer() -> RuleAuthorizer:
+    return RuleAuthorizer(allows_without_rules=True)
+
+
+@pytest.fixture(scope="module")
+def broker(authorizer: RuleAuthorizer) -> Iterator[BackgroundBroker]:
+    with BackgroundBroker(authorizer=authorizer, properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        arrange(broker.bootstrap_servers)
+        yield broker
+
+
+@pytest.fixture
+def servers(broker: BackgroundBroker, authorizer: RuleAuthorizer) -> Iterator[str]:
+    rules = authorizer.rules
+    yield broker.bootstrap_servers
+    authorizer.rules = rules
+    broker.faults.clear()
+
+
+async def found(servers: str, wanted: Wanted = Wanted()) -> ClusterSnapshot:  # noqa: B008 it is immutable
+    watching = collector(servers, wanted)
+    snapshot = await watching.poll()
+    await watching.close()
+    return snapshot
+
+
+def age_ms(group: GroupView, snapshot: ClusterSnapshot, written_ms: int) -> int:
+    assert snapshot.measured_ms is not None
+    assert group.wait.lag_ms is not None
+    return group.wait.lag_ms - (snapshot.measured_ms - written_ms)
+
+
+async def test_lag_is_counted_and_timed_by_the_records(servers: str) -> None:
+    before = time.time_ns() // 1_000_000
+    snapshot = await found(servers)
+    assert snapshot.measured_ms is not None
+    assert before <= snapshot.measured_ms <= time.time_ns() // 1_000_000
+    assert {name: group.lag.lag for name, group in snapshot.groups.items()} == {"audit": 0, "billing": 5, "search": 8}
+    billing, audit, search = (snapshot.groups[name] for name in ("billing", "audit", "search"))
+    assert age_ms(billing, snapshot, ORDERS[3]) == 0
+    assert age_ms(search, snapshot, ORDERS[0]) == 0
+    assert audit.wait == (0, 0, 0, None)
+    assert billing.wait.margin_ms == ORDERS[3] + 10 * HOUR_MS - snapshot.measured_ms
+    assert search.wait.margin_ms == ORDERS[0] + 10 * HOUR_MS - snapshot.measured_ms
+    assert [(name, topic.lag.lag) for name, topic in billing.topics.items()] == [("orders", 5), ("payments", 0)]
+    assert (billing.group_type, billing.group_state, billing.members) == (GroupType.CLASSIC, GroupState.EMPTY, 0)
+    assert (snapshot.problems, snapshot.polls.done, snapshot.polls.failed, snapshot.listed) == ((), 1, 0, 3)
+    assert snapshot.polls.succeeded_ms is not None
+
+
+async def test_without_reading_records_times_lie_between_looks(servers: str) -> None:
+    async with Admin(servers) as admin:
+        await commit(admin, "poller", "payments", 0)
+        watching = collector(servers, Wanted(reads_records=False))
+        assert (await watching.poll()).groups["search"].wait == (None, 0, 1, None)
+        assert (await watching.poll()).groups["poller"].wait == (0, 0, 0, None)
+        began = time.time_ns() // 1_000_000
+        send(producer_of(servers), "payments", [began - 7 * HOUR_MS])  # the record's own time is not looked at
+        snapshot = await watching.poll()
+        await watching.close()
+        (await admin.delete_consumer_groups(["poller"])).all()
+    wait = snapshot.groups["poller"].wait
+    assert (wait.estimated, wait.unknown) == (1, 0)
+    assert snapshot.measured_ms is not None
+    assert wait.lag_ms is not None
+    assert 0 <= wait.lag_ms <= snapshot.measured_ms - began + 1000
+
+
+async def test_only_what_is_chosen_is_asked_for(servers: str) -> None:
+    wanted = Wanted(Choice(Names(["*i*"]), Names(["audit"])), Choice(Names([]), Names(["pay*"])))
+    snapshot = await found(servers, wanted)
+    assert {name: list(group.topics) for name, group in snapshot.groups.items()} == {"billing": ["orders"]}
+    assert snapshot.listed == 3
+
+
+async def test_a_group_that_may_not_be_seen_is_a_reason_in_its_row(servers: str, authorizer: RuleAuthorizer) -> None:
+    # It is listed all the same, since the cluster may be described.
+    authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "billing")
+    snapshot = await found(servers)
+    assert {name: group.lag.lag for name, group in snapshot.groups.items()} == {
+        "audit": 0,
+        "billing": None,
+        "search": 8,
+    }
+    [problem] = snapshot.groups["billing"].problems
+    assert (problem.error, str(problem.acl)) == ("GROUP_AUTHORIZATION_FAILED", "DESCRIBE on group billing")
+    assert snapshot.groups["billing"].members is None
+    assert snapshot.groups["search"].problems == ()
+
+
+async def test_a_topic_whose_records_may_not_be_read_has_its_lag_all_the_same(
+    servers: str, authorizer: RuleAuthorizer
+) -> None:
+    authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
+    snapshot = await found(servers)
+    search = snapshot.groups["search"]
+    assert (search.lag.lag, search.wait) == (8, (None, 0, 1, None))
+    assert [str(problem.acl) for problem in search.problems] == ["READ on topic orders"]
+    assert snapshot.groups["audit"].problems == ()  # it has nothing to read there
+
+
+async def test_settings_that_may_not_be_seen_leave_the_margin_unknown(servers: str, authorizer: RuleAuthorizer) -> None:
+    authorizer.allow(Operation.READ, ResourceType.TOPIC, "orders")
+    snapshot = await found(servers)
+    assert age_ms(snapshot.groups["search"], snapshot, ORDERS[0]) == 0
+    assert snapshot.groups["search"].wait.margin_ms is None
+
+
+async def test_offsets_of_hidden_topics_are_left_out_and_that_is_said(servers: str, authorizer: RuleAuthorizer) -> None:
+    authorizer.deny(Operation.DESCRIBE, ResourceType.TOPIC)
+    snapshot = await found(servers)
+    assert [group.lag.lag for group in snapshot.groups.values()] == [None] * 3
+    assert {problem.error for group in snapshot.groups.values() for problem in group.problems} == {"TOPICS_HIDDEN"}
+
+
+async def test_a_group_without_a_coordinator_holds_nobody_back(servers: str, broker: BackgroundBroker) -> None:
+    away = broker.faults.move_coordinator("billing", away_ms=None)
+    snapshot = await asyncio.wait_for(found(servers), 20)
+    away.come_back()
+    assert snapshot.is_up
+    assert {name: group.lag.lag for name, group in snapshot.groups.items() if group.lag.lag is not None} in (
+        {"audit": 0, "search": 8},  # the group isn't even listed
+        {"audit": 0, "billing": None, "search": 8},
+    )
+
+
+async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    with BackgroundBroker() as broker:
+        servers, port = broker.bootstrap_servers, int(broker.bootstrap_servers.rpartition(":")[2])
+        await asyncio.to_thread(arrange, servers)
+        watching = collector(servers, history=history, timeout_ms=500)
+        assert len((await watching.poll()).groups) == 3
+    snapshot = await watching.poll()
+    assert (snapshot.is_up, snapshot.groups, snapshot.polls.done, snapshot.polls.failed) == (False, {}, 2, 1)
+    assert snapshot.problems[0].error in ("CALL_TIMED_OUT", "CONNECTION_FAILED")
+    assert str(port) in snapshot.problems[0].message
+    with BackgroundBroker(port=port) as broker:
+        await asyncio.to_thread(arrange, broker.bootstrap_servers)
+        snapshot = await watching.poll()
+        assert (snapshot.is_up, len(snapshot.groups), snapshot.polls.done, snapshot.polls.failed) == (True, 3, 3, 1)
+        await watching.close()
+    assert history.count()["polls"] == 3
+    assert [sample.lag for sample in history.samples("prod", "search")] == [8]
+
+
+async def test_members_come_and_go(servers: str, tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    watching = collector(servers, Wanted(Choice(Names(["team"]), Names([]))), history)
+    async with Admin(servers) as admin:
+        await commit(admin, "team", "orders", 1)
+        first = await watching.poll()
+        settings = {"bootstrap.servers": servers, "group.id": "team", "enable.auto.commit": False}
+        consumer = Consumer(settings)
+        consumer.subscribe(["orders"])
+        async with asyncio.timeout(30):
+            while not consumer.assignment():
+                await asyncio.to_thread(consumer.poll, 0.1)
+        second = await watching.poll()
+        await asyncio.to_thread(consumer.close)
+        (await admin.delete_consumer_groups(["team"])).all()
+    third = await watching.poll()
+    await watching.close()
+    assert [snapshot.groups["team"].members for snapshot in (first, second)] == [0, 1]
+    assert second.groups["team"].group_state is GroupState.STABLE
+    assert [snapshot.groups["team"].rebalances for snapshot in (first, second)] == [0, 1]
+    assert second.groups["team"].topics["orders"].assigned == 1
+    assert third.groups == {}
+    assert "member_joined" in {change.what for change in history.changes("prod", "team")}
+
+
+async def test_progress_is_known_again_after_a_restart(servers: str, tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    times = []
+    for _ in range(2):
+        history = History(path, BOUNDS)
+        watching = collector(servers, history=history)
+        snapshot = await watching.poll()
+        times.append(snapshot.groups["search"].progress_ms)
+        await watching.close()
+        history.close()
+    assert times[0] == times[1]
+
+
+async def test_a_history_that_cannot_be_written_stops_nobody(servers: str, tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    watching = collector(servers, history=history)
+    history._file.execute("PRAGMA query_only = ON")
+    assert len((await watching.poll()).groups) == 3
+    assert "readonly" in str(watching._archive.problem)
+    history._file.execute("PRAGMA query_only = OFF")
+    await watching.poll()
+    await watching.close()
+    assert watching._archive.problem is None
+    assert watching._archive.failed == 1
+    assert len(history.samples("prod", "search")) == 1

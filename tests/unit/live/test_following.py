@@ -1,0 +1,85 @@
+"""What is known only from poll to poll: rebalances, and since when commits stand still."""
+
+from __future__ import annotations
+
+from tests.unit.live.views import described, member, row
+
+from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
+from groupkeeper.live.following import Following, Known
+from groupkeeper.operations.lag import GroupsLag, PartitionLag
+from groupkeeper.operations.watch import What
+from groupkeeper.protocol.errors import GroupAuthorizationFailed
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def found(group: ConsumerGroupDescription | None, *rows: PartitionLag) -> GroupsLag:
+    return GroupsLag({} if group is None else {"g": group}, {"g": list(rows)}, {})
+
+
+def after(*looks: GroupsLag, known: dict[str, Known] | None = None) -> Following:
+    following = Following(known or {})
+    for number, look in enumerate(looks, 1):
+        following.follow(look, ["g"], number * 1000)
+    return following
+
+
+def test_epochs_are_rebalances() -> None:
+    looks = [found(described(epoch=epoch)) for epoch in (3, 3, 4, 9)]
+    assert [after(*looks[:count]).of("g").rebalances for count in (1, 2, 3, 4)] == [0, 0, 1, 6]
+
+
+def test_a_group_that_was_made_anew_has_no_negative_number_of_rebalances() -> None:
+    assert after(found(described(epoch=9)), found(described(epoch=1))).of("g").rebalances == 0
+
+
+def test_rebalances_of_a_classic_group_are_seen_by_members_and_states() -> None:
+    one, both = member("a", FIRST, SECOND), [member("a", FIRST), member("b", SECOND)]
+    calm, moved = found(described("g", one)), found(described("g", *both))
+    preparing = found(described("g", *both, state=GroupState.PREPARING_REBALANCE))
+    completing = found(described("g", *both, state=GroupState.COMPLETING_REBALANCE))
+    assert after(calm, calm).of("g").rebalances == 0
+    assert after(calm, moved).of("g").rebalances == 1
+    # One round, seen at several of its stages, is one.
+    assert after(calm, preparing, completing, moved).of("g").rebalances == 1
+    assert after(calm, moved, preparing, moved).of("g").rebalances == 2
+
+
+def test_what_changed_is_told() -> None:
+    following = Following()
+    following.follow(found(described("g", member("a", FIRST))), ["g"], 1000)
+    told = following.follow(found(described("g", member("b", FIRST))), ["g"], 2000)
+    assert [(change.what, change.member and change.member.client_id) for change in told] == [
+        (What.LEFT, "a"),
+        (What.JOINED, "b"),
+    ]
+
+
+def test_commits_stand_still_since_the_look_that_found_them() -> None:
+    assert after(found(None)).of("g").progress_ms is None
+    assert after(found(None, row("t", 0, 5)), found(None, row("t", 0, 5))).of("g").progress_ms == 1000
+    assert after(found(None, row("t", 0, 5)), found(None, row("t", 0, 6))).of("g").progress_ms == 2000
+    known = {"g": Known(6, 77)}
+    assert after(found(None, row("t", 0, 6)), known=known).of("g").progress_ms == 77
+    assert after(found(None, row("t", 0, 7)), known=known).of("g").progress_ms == 1000
+
+
+def test_what_cannot_be_seen_now_is_no_progress() -> None:
+    hidden = row("t", 0, None)._replace(failure=GroupAuthorizationFailed())
+    assert (
+        after(found(None, row("t", 0, 5)), found(None, hidden), found(None, row("t", 0, 5))).of("g").progress_ms == 1000
+    )
+
+
+def test_a_group_that_cannot_be_described_for_a_while_has_not_rebalanced() -> None:
+    group = described(epoch=3)
+    assert after(found(group), found(None), found(described(epoch=4))).of("g").rebalances == 1
+    assert list(after(found(group), found(None)).coordinated_by({1})) == ["g"]
+    assert list(after(found(group)).coordinated_by({2})) == []
+
+
+def test_groups_that_are_gone_are_forgotten() -> None:
+    following = after(found(described(epoch=3), row("t", 0, 5)))
+    following.follow(GroupsLag({}, {}, {}), [], 2000)
+    following.follow(found(described(epoch=9), row("t", 0, 5)), ["g"], 3000)
+    assert (following.of("g").rebalances, following.of("g").progress_ms) == (0, 3000)

@@ -1,0 +1,191 @@
+"""The history of what collectors found: bounded, there again after a kill, and no trouble when the disk is full."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.live.views import member, row, snapshot, view
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.live.following import Known
+from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed
+from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.watch import Change, What
+
+EVERY = BOUNDS._replace(step_ms=0)
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "watched.sqlite"
+
+
+def add(history: History, at_ms: int, committed: int = 5, name: str = "g", **more: int) -> None:
+    history.add(snapshot(view(name, [row("t", 0, committed)], progress_ms=at_ms, **more)), [], at_ms)
+
+
+def test_samples_are_there_after_a_restart(path: Path) -> None:
+    history = History(path, EVERY)
+    add(history, 1000, 5)
+    add(history, 2000, 7)
+    history.close()
+    again = History(path, EVERY)
+    samples = again.samples("prod", "g")
+    assert [(each.at_ms, each.state, each.members, each.lag, each.committed) for each in samples] == [
+        (1000, "Stable", 0, 95, 5),
+        (2000, "Stable", 0, 93, 7),
+    ]
+    assert again.samples("prod", "g", 1500) == samples[1:]
+    assert again.samples("dr", "g") == again.samples("prod", "h") == []
+    assert again.known("prod") == {"g": Known(7, 2000)}
+    assert again.known("dr") == {}
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_sample_holds_until_something_changes(path: Path) -> None:
+    history = History(path, Bounds(step_ms=MINUTE_MS))
+    same = view("g", [row("t", 0, 5)], progress_ms=0)
+    for number in range(10):
+        history.add(snapshot(same), [], number * MINUTE_MS)
+    add(history, 10 * MINUTE_MS, 6)
+    add(history, 10 * MINUTE_MS + 1, 7)  # sooner than a sample may follow another
+    add(history, 11 * MINUTE_MS, 8)
+    assert [(each.at_ms // MINUTE_MS, each.committed) for each in history.samples("prod", "g")] == [
+        (0, 5),
+        (10, 6),
+        (11, 8),
+    ]
+
+
+def test_changes_and_failed_polls(path: Path) -> None:
+    history = History(path)
+    change = Change("g", What.JOINED, None, (TopicPartition("t", 0),), member("a"))
+    history.add(snapshot(view()), [change, Change("g", What.STATE, "Stable", "Empty")], 1000)
+    history.add(snapshot(at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),)), [], 2000)
+    assert [tuple(each) for each in history.changes("prod", "g")] == [
+        (1000, "member_joined", "a-id", None, "t-0"),
+        (1000, "state", None, "Stable", "Empty"),
+    ]
+    assert history.count() == {"samples": 1, "changes": 2, "polls": 2}
+
+
+def test_rows_and_ages_are_bounded(path: Path) -> None:
+    history = History(path, Bounds(rows=100, age_ms=MINUTE_MS, step_ms=0))
+    for number in range(1000):
+        add(history, number, number)
+    assert history.count()["samples"] == history.count()["polls"] == 100
+    assert history.samples("prod", "g")[0].committed == 900
+    add(history, 3 * MINUTE_MS)
+    assert history.count() == {"samples": 1, "changes": 0, "polls": 1}
+
+
+def test_a_group_at_rest_keeps_a_sample(path: Path) -> None:
+    history = History(path, Bounds(rows=50, step_ms=0))
+    idle, busy = view("idle", [row("t", 0, 5)], progress_ms=1), "busy"
+    for number in range(200):
+        history.add(snapshot(idle, view(busy, [row("t", 0, number % 90)], progress_ms=number)), [], number)
+    assert history.samples("prod", "idle")
+    assert len(history.samples("prod", "busy")) > 40
+    history.close()
+    assert History(path).known("prod")["idle"] == Known(5, 1)
+
+
+def test_names_of_groups_that_are_long_gone_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupkeeper.live.history._WRITES_PER_SWEEP", 10)
+    history = History(path, Bounds(rows=20, step_ms=0))
+    for number in range(100):
+        add(history, number, name=f"console-consumer-{number}")
+    assert len(history.known("prod")) <= 30
+
+
+def test_a_full_disk_loses_what_is_new_and_nothing_else(path: Path) -> None:
+    history = History(path, EVERY)
+    add(history, 1)
+    [pages] = history._file.execute("PRAGMA page_count").fetchone()
+    history._file.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(HistoryFailed, match="full"):
+        history.add(snapshot(*(view(f"{'n' * 200}{each}", [row("t", 0, 5)]) for each in range(1000))), [], 2)
+    assert len(history.samples("prod", "g")) == 1
+    history._file.execute(f"PRAGMA max_page_count = {1000 * pages}")
+    history.add(snapshot(*(view(f"{'n' * 200}{each}", [row("t", 0, 5)]) for each in range(1000))), [], 3)
+    assert history.count()["samples"] == 1001
+
+
+def test_a_file_that_may_not_grow(path: Path) -> None:
+    """The operating system refuses the bytes, as it does on a full disk."""
+    program = f"""if True:
+        import resource, signal
+        from tests.unit.live.test_history import EVERY, History, HistoryFailed, add
+        from pathlib import Path
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        history = History({str(path)!r}, EVERY)
+        add(history, 1)
+        was = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, was[1]))
+        failed = 0
+        for number in range(2, 200):
+            try:
+                add(history, number, name="n" * 1000 + str(number))
+            except HistoryFailed as failure:
+                failed += 1
+        resource.setrlimit(resource.RLIMIT_FSIZE, was)
+        add(history, 1000)
+        print(failed, len(history.samples("prod", "g")))
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=50)
+    failed, samples = map(int, done.stdout.split())
+    assert failed > 10
+    assert samples == 2
+    assert sound(path) == "ok"
+
+
+def test_what_was_noted_outlives_a_kill(path: Path) -> None:
+    program = f"""if True:
+        from tests.unit.live.test_history import EVERY, History, add
+        history = History({str(path)!r}, EVERY)
+        number = len(history.samples("prod", "g"))
+        while True:
+            number += 1
+            add(history, number, number % 90)
+            print(number, flush=True)
+    """
+    noted = 0
+    for lines in (1, 30, 77):
+        running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        assert running.stdout is not None
+        for _ in range(lines):
+            noted = int(running.stdout.readline())
+        running.kill()
+        noted = int((running.communicate()[0].split() or [noted])[-1])
+        history = History(path, EVERY)
+        times = [each.at_ms for each in history.samples("prod", "g")]
+        history.close()
+        assert times == list(range(1, len(times) + 1))
+        assert len(times) in (noted, noted + 1)  # the last one may have been noted and not told
+        assert sound(path) == "ok"
+
+
+def sound(path: Path) -> str:
+    with sqlite3.connect(path) as file:
+        return str(file.execute("PRAGMA integrity_check").fetchone()[0])
+
+
+def test_files_that_are_no_history_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("remember the milk " * 100)
+    with pytest.raises(HistoryFailed, match="not a database"):
+        History(path)
+    assert path.read_text().startswith("remember the milk")
+    with pytest.raises(HistoryFailed, match="directory"):
+        History(tmp_path)
+    newer = tmp_path / "newer.sqlite"
+    History(newer).close()
+    with sqlite3.connect(newer) as file:
+        file.execute("PRAGMA user_version = 99")
+    with pytest.raises(HistoryFailed, match="version 99"):
+        History(newer)
