@@ -51,6 +51,8 @@ docs: $(VENV)/.dev ## Write the generated references again
 	@$(BIN)/python tools/broker_settings.py
 	@$(BIN)/python tools/broker_metrics.py
 	@$(BIN)/python tools/cli_reference.py
+	@$(BIN)/python tools/grafana_dashboard.py
+	@$(BIN)/python tools/serve_metrics.py
 	@$(BIN)/python tools/pipeline_tables.py
 
 fmt: $(VENV)/.dev ## Format and apply safe lint fixes
@@ -61,9 +63,9 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >=
 	@for name in lock demo dev; do \
 	  case $$name in \
 	    lock) from="requirements/lock.in" ;; \
-	    demo) from="pyproject.toml --extra demo --extra spark requirements/build.in" ;; \
-	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra spark requirements/build.in \
-	      requirements/dev.in" ;; \
+	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
+	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \
+	      requirements/build.in requirements/dev.in" ;; \
 	  esac; \
 	  echo "lock: requirements/$$name.txt"; \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools import broker_metrics, broker_settings
+from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -13,3 +13,11 @@ def test_every_setting_of_the_broker_is_documented() -> None:
 
 def test_every_metric_of_the_broker_is_documented() -> None:
     assert (ROOT / "docs/metrics.md").read_text() == broker_metrics.document(), "run `make docs`"
+
+
+def test_every_metric_of_serve_is_documented() -> None:
+    assert (ROOT / "docs/serve-metrics.md").read_text() == serve_metrics.document(), "run `make docs`"
+
+
+def test_the_dashboard_for_grafana_is_as_its_tool_writes_it() -> None:
+    assert grafana_dashboard.TARGET.read_text() == grafana_dashboard.document(), "run `make docs`"

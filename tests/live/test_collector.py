@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,3 +220,21 @@ async def test_a_history_that_cannot_be_written_stops_nobody(servers: str, tmp_p
     assert watching._archive.problem is None
     assert watching._archive.failed == 1
     assert len(history.samples("prod", "search")) == 1
+
+
+async def test_a_poll_that_was_made_is_noted_though_the_end_comes_at_once(servers: str, tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    watching = collector(servers, history=history)
+    is_free = threading.Event()
+    await watching.poll()
+    watching._archive._thread.submit(is_free.wait)  # the disk is slow
+    polling = asyncio.create_task(watching.poll())
+    async with asyncio.timeout(20):
+        while watching.snapshot.polls.done < 2:  # noqa: ASYNC110 a collector tells nobody who isn't its runner
+            await asyncio.sleep(0.01)
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
+    is_free.set()
+    await asyncio.to_thread(watching._archive._thread.shutdown)
+    assert history.count()["polls"] == 2
+    await watching.close()

@@ -28,6 +28,11 @@ class Archive:
         self._history = history
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="groupkeeper-history")
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a history."""
+        return self._history is not None
+
     async def known(self, cluster: str) -> Mapping[str, Known]:
         """What was known last of the groups of a cluster; nothing without a history."""
         history = self._history
@@ -47,7 +52,8 @@ class Archive:
 
     async def ask(self, question: Callable[[], T]) -> T:
         """The answer to a question to the history, asked in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, question)
+        # Cancelled before the thread takes it up, it would never be answered: what the last poll found would be lost.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, question))
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""

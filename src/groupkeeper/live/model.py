@@ -38,7 +38,7 @@ class WaitSum(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """A group's partitions of one topic together. ``assigned``: to how many members one is assigned."""
+    """A group's partitions of one topic together. ``assigned``: to how many members some are assigned."""
 
     lag: LagSum
     wait: WaitSum

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, TopicView,
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl, Deed
 from groupkeeper.operations.lag import (
+    AnyGroup,
     GroupsLag,
     LagStatus,
     PartitionLag,
@@ -127,7 +129,7 @@ def _view(
         lag.streams.get(group_id),
         rows,
         of_rows,
-        topic_views(group_id, rows, of_rows),
+        topic_views(group_id, rows, of_rows, description),
         sum_by_group(group_id, rows),
         longest(rows, of_rows),
         followed.rebalances,
@@ -137,15 +139,18 @@ def _view(
     )
 
 
-def topic_views(group_id: str, rows: Sequence[PartitionLag], waits: Sequence[Wait]) -> Mapping[str, TopicView]:
+def topic_views(
+    group_id: str, rows: Sequence[PartitionLag], waits: Sequence[Wait], description: AnyGroup | None
+) -> Mapping[str, TopicView]:
     """Sums by topic of a group's rows, which are in order of topics."""
+    members = () if description is None else description.members
+    assigned = Counter(topic for member in members for topic in {place.topic for place in member.assignment})
     views: dict[str, TopicView] = {}
     start = 0
     for lag in sum_by_topic(group_id, rows):
         assert lag.topic is not None
         end = start + lag.partitions
-        members = {row.member.member_id for row in rows[start:end] if row.member is not None}
-        views[lag.topic] = TopicView(lag, longest(rows[start:end], waits[start:end]), len(members))
+        views[lag.topic] = TopicView(lag, longest(rows[start:end], waits[start:end]), assigned[lag.topic])
         start = end
     return views
 

@@ -1,1 +1,1 @@
-"""The dashboard."""
+"""What collectors found, over HTTP: metrics, and how the program itself is."""

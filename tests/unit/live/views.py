@@ -67,7 +67,7 @@ def view(
         None,
         rows,
         waits,
-        topic_views(group_id, rows, waits),
+        topic_views(group_id, rows, waits, description),
         sum_by_group(group_id, rows),
         longest(rows, waits) if rows else WaitSum(0),
         rebalances,

@@ -1,0 +1,229 @@
+"""``groupkeeper serve``: watches clusters, and serves what is found as metrics, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import time
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, clusters_of
+from groupkeeper.client.admin import Admin
+from groupkeeper.live.archive import Archive
+from groupkeeper.live.collector import Collector, Schedule
+from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.polling import Wanted
+from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
+from groupkeeper.web.series import Level
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+_TIMEOUT_MS = 10_000
+_OFF = "off"
+_LEVELS = {"partitions": Level.PARTITION, "members": Level.MEMBER}
+_DAY_MS = 24 * 3600 * 1000
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    add_clusters(command, timeout_ms=_TIMEOUT_MS)
+    add_choices(command)
+    how = command.add_argument_group("how it is looked at")
+    how.add_argument(
+        "--interval",
+        type=values.timeout_ms,
+        default=15_000,
+        metavar="MS",
+        help="between the beginnings of two polls of a cluster; default: 15000",
+    )
+    how.add_argument(
+        "--lag-to",
+        choices=["end", "lso"],
+        default="end",
+        help="count the lag up to the log's end, or to the last stable offset; default: end",
+    )
+    how.add_argument(
+        "--no-record-times",
+        action="store_true",
+        help="read no records: the lag in seconds is interpolated between the ends of logs at earlier polls",
+    )
+    served = command.add_argument_group("what is served")
+    served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
+    served.add_argument("--port", type=_port, default=8080, metavar="N", help="0 takes a free one; default: 8080")
+    served.add_argument(
+        "--metric-names",
+        type=_metric_names,
+        default=[OWN],
+        metavar="NAME[,NAME]",
+        help=f"the names of metrics: {OWN}, or those of {', '.join(OTHERS)}; default: {OWN}",
+    )
+    served.add_argument(
+        "--series",
+        type=_levels,
+        default=frozenset(),
+        metavar="LEVEL[,LEVEL]",
+        help=f"series beside those of groups and topics: {', '.join(_LEVELS)}",
+    )
+    served.add_argument(
+        "--max-series",
+        type=values.count,
+        default=Choices().most,
+        metavar="N",
+        help=f"of each cluster; default: {Choices().most}",
+    )
+    kept = command.add_argument_group("history")
+    kept.add_argument(
+        "--history", metavar="FILE", help=f"where it is kept, or '{_OFF}'; default: watched.sqlite beside the journal"
+    )
+    kept.add_argument(
+        "--history-age",
+        type=_age_ms,
+        default=BOUNDS.age_ms,
+        metavar="DURATION",
+        help=f"what is older goes; default: {BOUNDS.age_ms // _DAY_MS}d",
+    )
+    kept.add_argument(
+        "--history-rows", type=values.count, default=BOUNDS.rows, metavar="N", help=f"at most; default: {BOUNDS.rows}"
+    )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise ArgumentTypeError(f"{text!r}: expected a port from 0 to 65535")
+    return int(text)
+
+
+def _metric_names(text: str) -> list[str]:
+    return _some_of(text, (OWN, *OTHERS))
+
+
+def _levels(text: str) -> frozenset[Level]:
+    return frozenset(_LEVELS[name] for name in _some_of(text, list(_LEVELS)))
+
+
+def _some_of(text: str, known: Sequence[str]) -> list[str]:
+    names = list(dict.fromkeys(part.strip() for part in text.split(",")))
+    if not set(names) <= set(known):
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}")
+    return names
+
+
+def _age_ms(text: str) -> int:
+    length = values.duration(text)
+    return length.seconds * 1000 + length.nanos // 10**6
+
+
+def _run(options: Namespace) -> int:
+    try:
+        from groupkeeper.web.serving import serve
+    except ImportError as missing:
+        complain(f"error: groupkeeper serve needs {missing.name}: pip install 'groupkeeper[serve]' brings it\n")
+        return 1
+    try:
+        clusters = clusters_of(options)
+        wanted = Wanted(
+            choice_of(options, "group"),
+            choice_of(options, "topic"),
+            options.lag_to == "lso",
+            not options.no_record_times,
+        )
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+    gc.set_threshold(100_000)  # snapshots are large and no cycles
+    try:
+        archive = Archive(_history(options))
+        listening = _listen(options.host, options.port)
+    except (HistoryFailed, OSError) as problem:
+        complain(f"error: {problem}\n")
+        return 1
+    schedule = Schedule(options.interval / 1000, wanted)
+    collectors = [
+        Collector(name, _opener(cluster, options.timeout), schedule, archive) for name, cluster in clusters.items()
+    ]
+    exporter = Exporter(
+        Choices(options.metric_names, options.series, options.max_series),
+        lambda: (archive.problem is None, archive.failed) if archive.is_kept else None,
+    )
+    speaker = _Speaker(archive)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/metrics\n")
+        await serve(collectors, exporter, listening, stop, speaker.tell)
+
+    try:
+        asyncio.run(run())
+    finally:
+        archive.close()
+    return 0
+
+
+def _history(options: Namespace) -> History | None:
+    if options.history == _OFF:
+        return None
+    bounds = Bounds(options.history_rows, options.history_age)
+    return History(options.history or default_path(), bounds)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Raises OSError with a text that names the address."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as problem:
+        raise OSError(f"cannot listen at {host}:{port}: {problem.strerror or problem}") from None
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _opener(cluster: Cluster, timeout_ms: int) -> Callable[[], Admin]:
+    return lambda: admin_of(cluster, timeout_ms)
+
+
+class _Speaker:
+    """Says on standard error when a cluster goes or comes back, and when the history cannot be written."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._said: dict[str, str | None] = {}
+
+    def tell(self, snapshot: ClusterSnapshot) -> None:
+        problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
+        self._say(f"cluster {snapshot.cluster}", problem, "is up" if snapshot.is_up else "")
+        self._say("the history", self._archive.problem, "can be written again")
+
+    def _say(self, what: str, problem: str | None, good: str) -> None:
+        is_known = what in self._said
+        if is_known and self._said[what] == problem:
+            return
+        is_first_good = not is_known and problem is None and what == "the history"
+        self._said[what] = problem
+        if is_first_good:
+            return
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        complain(f"{at} {what} {good}\n" if problem is None else f"{at} {what}: {problem}\n")
+
+
+COMMAND = Command(
+    _add_arguments,
+    _run,
+    "Watch clusters, and serve what is found: /metrics for Prometheus (and OpenMetrics), /healthz, /readyz. Brokers "
+    "are asked on a schedule, never because of a request. SIGTERM or Ctrl-C ends it.",
+)

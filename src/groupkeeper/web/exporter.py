@@ -1,0 +1,173 @@
+"""The exporter: writes a snapshot's series once, when it comes, and gives the text of all whenever it is asked for."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper import __version__
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.web import other_names, series
+from groupkeeper.web.exposition import Block, Format, Metric, Sample, labels, text
+from groupkeeper.web.series import Level
+
+_OF_GROUP: Mapping[Level, Callable[[str, GroupView], Iterator[Sample]]] = {
+    Level.GROUP: series.group_samples,
+    Level.TOPIC: series.topic_samples,
+    Level.PARTITION: series.partition_samples,
+    Level.MEMBER: series.member_samples,
+}
+_METRICS = {
+    Level.GROUP: series.GROUP_METRICS,
+    Level.TOPIC: series.TOPIC_METRICS,
+    Level.PARTITION: series.PARTITION_METRICS,
+    Level.MEMBER: series.MEMBER_METRICS,
+}
+
+
+class Names(NamedTuple):
+    """Metrics that go by the names of another exporter."""
+
+    metrics: Sequence[Metric]
+    of_cluster: Callable[[ClusterSnapshot], Iterator[Sample]]
+    of_group: Callable[[str, GroupView], Iterator[Sample]]
+
+
+OWN = "groupkeeper"
+OTHERS: Mapping[str, Names] = {
+    "kminion": Names(other_names.KMINION, other_names.kminion_of_cluster, other_names.kminion_of_group),
+    "kafka_exporter": Names(
+        other_names.KAFKA_EXPORTER, other_names.kafka_exporter_of_cluster, other_names.kafka_exporter_of_group
+    ),
+    "kafka-lag-exporter": Names(
+        other_names.KAFKA_LAG_EXPORTER,
+        other_names.kafka_lag_exporter_of_cluster,
+        other_names.kafka_lag_exporter_of_group,
+    ),
+}
+
+PROGRAM_METRICS = (
+    Metric("groupkeeper_build_info", "1; the version of this program.", ("version",)),
+    Metric("groupkeeper_history_up", "Whether the last poll could be noted in the history; absent: there is none."),
+    Metric("groupkeeper_history_failed_polls_total", "Polls that could not be noted in the history.", (), True),
+    Metric("process_resident_memory_bytes", "Memory of this program, when the last snapshot came."),
+    Metric("process_cpu_seconds_total", "CPU time of this program, when the last snapshot came.", (), True),
+    Metric("process_start_time_seconds", "When this program began."),
+)
+
+
+class Choices(NamedTuple):
+    """``names``: of OWN and OTHERS. ``levels``: beside those of groups and topics. ``most``: series of each cluster."""
+
+    names: Sequence[str] = (OWN,)
+    levels: frozenset[Level] = frozenset()
+    most: int = 250_000
+
+
+class Exporter:
+    """The series of several clusters. A snapshot replaces those of its cluster, so that none outlives its source."""
+
+    def __init__(self, choices: Choices, history: Callable[[], tuple[bool, int] | None] = lambda: None) -> None:
+        """``history``: whether it can be written, and how many polls could not be noted; None: there is none."""
+        self._choices = choices
+        self._history = history
+        self._blocks: dict[str, Block] = {}
+        self._own = Block()
+        self._texts: dict[tuple[Format, bool], bytes] = {}
+        self._began_s = time.time()
+        self._levels = [level for level in Level if level in (Level.GROUP, Level.TOPIC) or level in choices.levels]
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """Every metric that there may be."""
+        found: list[Metric] = [*PROGRAM_METRICS, *series.CLUSTER_METRICS]
+        if OWN in self._choices.names:
+            found += [metric for level in self._levels for metric in _METRICS[level]]
+        for name in self._choices.names:
+            if name in OTHERS:
+                found += OTHERS[name].metrics
+        return found
+
+    def take(self, snapshot: ClusterSnapshot) -> None:
+        """Write the series of a cluster's latest snapshot."""
+        budget = _Budget(self._choices.most)
+        samples = [*series.cluster_samples(snapshot)]
+        groups = [snapshot.groups[group_id] for group_id in sorted(snapshot.groups)]
+        if OWN in self._choices.names:
+            for level in self._levels:
+                for group in groups:
+                    samples += budget.of(level.value, [*_OF_GROUP[level](snapshot.cluster, group)])
+                if level is Level.PARTITION:
+                    samples += budget.of(level.value, [*series.log_samples(snapshot)])
+        for name in self._choices.names:
+            if name in OTHERS:
+                samples += budget.of(name, [*OTHERS[name].of_cluster(snapshot)])
+                for group in groups:
+                    samples += budget.of(name, [*OTHERS[name].of_group(snapshot.cluster, group)])
+        samples += budget.samples(snapshot.cluster)
+        self._blocks[snapshot.cluster] = Block.of(samples)
+        self._own = Block.of(self._program())
+        self._texts.clear()
+
+    def text(self, form: Format, *, is_compressed: bool = False) -> bytes:
+        """All series; with gzip when ``is_compressed``. Made once for all who ask until the next snapshot."""
+        found = self._texts.get((form, is_compressed))
+        if found is None:
+            if is_compressed:
+                found = gzip.compress(self.text(form), compresslevel=1, mtime=0)
+            else:
+                found = text(self.metrics, [self._own, *self._blocks.values()], form)
+            self._texts[form, is_compressed] = found
+        return found
+
+    def _program(self) -> Iterator[Sample]:
+        yield "groupkeeper_build_info", f'groupkeeper_build_info{{version="{__version__}"}} 1\n'
+        history = self._history()
+        if history is not None:
+            is_up, failed = history
+            yield _plain("groupkeeper_history_up", int(is_up))
+            yield _plain("groupkeeper_history_failed_polls_total", failed)
+        memory = _resident_bytes()
+        if memory is not None:
+            yield _plain("process_resident_memory_bytes", memory)
+        yield _plain("process_cpu_seconds_total", f"{time.process_time():.2f}")
+        yield _plain("process_start_time_seconds", f"{self._began_s:.3f}")
+
+
+class _Budget:
+    """So many series a cluster may have. What is left out is counted, and a group's series of a level stay together."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._used = 0
+        self._left_out: dict[str, int] = {}
+
+    def of(self, level: str, samples: list[Sample]) -> list[Sample]:
+        if self._used + len(samples) > self._left:
+            self._left_out[level] = self._left_out.get(level, 0) + len(samples)
+            return []
+        self._used += len(samples)
+        return samples
+
+    def samples(self, cluster: str) -> Iterator[Sample]:
+        own = labels(cluster=cluster)
+        yield "groupkeeper_exporter_series", f"groupkeeper_exporter_series{own}}} {self._used}\n"
+        for level, count in self._left_out.items():
+            name = "groupkeeper_exporter_left_out_series"
+            yield name, f'{name}{own},level="{level}"}} {count}\n'
+
+
+def _plain(name: str, value: int | str) -> Sample:
+    return name, f"{name} {value}\n"
+
+
+def _resident_bytes() -> int | None:
+    """None where the system doesn't tell it in this way."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None

@@ -1,0 +1,304 @@
+"""The metrics of this program: which there are, and the samples of a snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.operations.lag import LagStatus
+from groupkeeper.web.exposition import Metric, Sample, label, labels, seconds
+
+_CLUSTER = ("cluster",)
+_GROUP = ("cluster", "group")
+_TOPIC = ("cluster", "group", "topic")
+_PARTITION = ("cluster", "group", "topic", "partition")
+
+
+class Level(Enum):
+    """Of what a series is. Where there would be too many, those of the later ones are left out first."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    MEMBER = "member"
+
+
+CLUSTER_METRICS = (
+    Metric("groupkeeper_cluster_up", "Whether the last poll could ask the cluster.", _CLUSTER),
+    Metric(
+        "groupkeeper_cluster_info",
+        "1; the cluster's own id.",
+        ("cluster", "cluster_id"),
+    ),
+    Metric("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
+    Metric("groupkeeper_cluster_listed_groups", "Groups that the cluster lists, also those not looked at.", _CLUSTER),
+    Metric(
+        "groupkeeper_cluster_groups",
+        "Groups that are looked at, by type and state; empty: not known.",
+        ("cluster", "type", "state"),
+    ),
+    Metric(
+        "groupkeeper_cluster_problem",
+        "1; why the cluster, or one of its brokers, could not tell its groups.",
+        ("cluster", "error", "broker"),
+    ),
+    Metric("groupkeeper_collector_polls_total", "Polls of the cluster.", _CLUSTER, True),
+    Metric("groupkeeper_collector_failed_polls_total", "Polls that could not ask the cluster at all.", _CLUSTER, True),
+    Metric("groupkeeper_collector_poll_seconds", "How long the last poll took.", _CLUSTER),
+    Metric(
+        "groupkeeper_collector_measured_timestamp_seconds",
+        "The instant of all numbers of the cluster: when the ends of its logs were asked for.",
+        _CLUSTER,
+    ),
+    Metric(
+        "groupkeeper_collector_succeeded_timestamp_seconds",
+        "When the last poll that could ask the cluster began.",
+        _CLUSTER,
+    ),
+    Metric("groupkeeper_collector_groups_with_problems", "Groups of which something could not be asked.", _CLUSTER),
+    Metric("groupkeeper_exporter_series", "Series of the cluster's groups.", _CLUSTER),
+    Metric(
+        "groupkeeper_exporter_left_out_series",
+        "Series that are left out, as there would be too many.",
+        ("cluster", "level"),
+    ),
+)
+
+GROUP_METRICS = (
+    Metric("groupkeeper_group_info", "1; what the group is like.", (*_GROUP, "type", "state", "assignor")),
+    Metric("groupkeeper_group_members", "Members of the group.", _GROUP),
+    Metric("groupkeeper_group_epoch", "The group's epoch; classic groups have none.", _GROUP),
+    Metric("groupkeeper_group_target_epoch", "The epoch that the target assignment was made for.", _GROUP),
+    Metric(
+        "groupkeeper_group_rebalances_total",
+        "Rebalances that were seen: new epochs; of a classic group polls that found other members or assignments.",
+        _GROUP,
+        True,
+    ),
+    Metric(
+        "groupkeeper_group_progress_timestamp_seconds",
+        "When a poll first found what is committed now: the commits stand still for at least as long.",
+        _GROUP,
+    ),
+    Metric(
+        "groupkeeper_group_problem",
+        "1; why something of the group is not known; acl: the permission that is missing, if it is for that.",
+        (*_GROUP, "error", "acl"),
+    ),
+    Metric("groupkeeper_streams_group_tasks", "Tasks of the members of a streams group.", (*_GROUP, "role")),
+    Metric("groupkeeper_streams_group_topology_epoch", "The epoch of the topology of a streams group.", _GROUP),
+    Metric("groupkeeper_streams_group_subtopologies", "Parts of the topology of a streams group.", _GROUP),
+)
+
+TOPIC_METRICS = (
+    Metric(
+        "groupkeeper_group_lag",
+        "Offsets from what is committed to the ends of the logs, where both are known. Of a share group the records "
+        "that are not done, as the broker counts them.",
+        _TOPIC,
+    ),
+    Metric("groupkeeper_group_max_lag", "The lag of the partition with the largest one.", _TOPIC),
+    Metric(
+        "groupkeeper_group_lag_seconds",
+        "The age of the oldest record that is still to be read, by its own time; at least that where partitions are "
+        "among groupkeeper_group_lag_seconds_unknown_partitions.",
+        _TOPIC,
+    ),
+    Metric(
+        "groupkeeper_group_lag_seconds_estimated_partitions",
+        "Partitions whose lag in seconds is interpolated between the ends of logs at earlier polls; absent: none.",
+        _TOPIC,
+    ),
+    Metric(
+        "groupkeeper_group_lag_seconds_unknown_partitions",
+        "Partitions whose lag in seconds is not known; absent: none.",
+        _TOPIC,
+    ),
+    Metric(
+        "groupkeeper_group_retention_margin_seconds",
+        "How long until retention.ms lets a record be removed that is still to be read; negative: overdue.",
+        _TOPIC,
+    ),
+    Metric("groupkeeper_group_partitions", "Partitions with a commit or a member.", _TOPIC),
+    Metric(
+        "groupkeeper_group_partitions_by_status",
+        "Partitions whose commit is not within the log, or not known to be; absent: none.",
+        (*_TOPIC, "status"),
+    ),
+    Metric("groupkeeper_group_assigned_members", "Members that are assigned partitions of the topic.", _TOPIC),
+    Metric(
+        "groupkeeper_group_lost", "Offsets of the lag that were removed before they were read; absent: none.", _TOPIC
+    ),
+    Metric(
+        "groupkeeper_group_uncommitted",
+        "Offsets in the logs of partitions without a commit, which the lag leaves out; absent: there is none.",
+        _TOPIC,
+    ),
+    Metric(
+        "groupkeeper_share_group_done_ahead",
+        "Records after the start offset of a share group that are done already.",
+        _TOPIC,
+    ),
+)
+
+PARTITION_METRICS = (
+    Metric("groupkeeper_group_partition_lag", "The lag of a partition.", _PARTITION),
+    Metric("groupkeeper_group_partition_lag_seconds", "The lag of a partition in seconds.", _PARTITION),
+    Metric(
+        "groupkeeper_group_partition_committed_offset", "The committed offset, or a share group's start.", _PARTITION
+    ),
+    Metric(
+        "groupkeeper_partition_log_start_offset",
+        "The offset of the oldest record.",
+        ("cluster", "topic", "partition"),
+    ),
+    Metric(
+        "groupkeeper_partition_log_end_offset", "The offset after the newest record.", ("cluster", "topic", "partition")
+    ),
+)
+
+MEMBER_METRICS = (
+    Metric(
+        "groupkeeper_group_member_partitions",
+        "Partitions that are assigned to a member.",
+        (*_GROUP, "member_id", "client_id", "host"),
+    ),
+)
+
+
+def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
+    """How a cluster and its collector are."""
+    own = labels(cluster=snapshot.cluster)
+    if snapshot.polls.done:
+        yield _sample("groupkeeper_cluster_up", own, int(snapshot.is_up))
+    yield _sample("groupkeeper_collector_polls_total", own, snapshot.polls.done)
+    yield _sample("groupkeeper_collector_failed_polls_total", own, snapshot.polls.failed)
+    yield _sample("groupkeeper_collector_poll_seconds", own, f"{snapshot.seconds:.3f}")
+    if snapshot.polls.succeeded_ms is not None:
+        yield _sample("groupkeeper_collector_succeeded_timestamp_seconds", own, seconds(snapshot.polls.succeeded_ms))
+    for error, broker in sorted({(each.error, each.broker) for each in snapshot.problems}, key=str):
+        more = f'{own},error="{error}",broker="{"" if broker is None else broker}"'
+        yield _sample("groupkeeper_cluster_problem", more, 1)
+    if snapshot.measured_ms is None:
+        return
+    yield _sample("groupkeeper_collector_measured_timestamp_seconds", own, seconds(snapshot.measured_ms))
+    yield _sample("groupkeeper_cluster_info", f'{own},cluster_id="{label(snapshot.cluster_id or "")}"', 1)
+    yield _sample("groupkeeper_cluster_brokers", own, len(snapshot.brokers))
+    yield _sample("groupkeeper_cluster_listed_groups", own, snapshot.listed)
+    kinds = Counter((group.group_type or "", group.group_state or "") for group in snapshot.groups.values())
+    for (kind, state), count in sorted(kinds.items()):
+        yield _sample("groupkeeper_cluster_groups", f'{own},type="{kind}",state="{state}"', count)
+    problems = sum(bool(group.problems) for group in snapshot.groups.values())
+    yield _sample("groupkeeper_collector_groups_with_problems", own, problems)
+
+
+def group_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+    """What is of a group as a whole."""
+    own = labels(cluster=cluster, group=group.group_id)
+    kind, state = group.group_type or "", group.group_state or ""
+    description = group.description
+    assignor = label(description.partition_assignor) if description is not None else ""
+    yield _sample("groupkeeper_group_info", f'{own},type="{kind}",state="{state}",assignor="{assignor}"', 1)
+    if description is not None:
+        yield _sample("groupkeeper_group_members", own, len(description.members))
+        yield _sample("groupkeeper_group_rebalances_total", own, group.rebalances)
+        if description.group_epoch is not None:
+            yield _sample("groupkeeper_group_epoch", own, description.group_epoch)
+        if description.target_assignment_epoch is not None:
+            yield _sample("groupkeeper_group_target_epoch", own, description.target_assignment_epoch)
+    if group.progress_ms is not None:
+        yield _sample("groupkeeper_group_progress_timestamp_seconds", own, seconds(group.progress_ms))
+    for error, acl in dict.fromkeys((each.error, str(each.acl or "")) for each in group.problems):
+        yield _sample("groupkeeper_group_problem", f'{own},error="{error}",acl="{label(acl)}"', 1)
+    if group.streams is not None:
+        members = group.streams.members
+        for role in ("active", "standby", "warmup"):
+            tasks = sum(len(getattr(member.assignment, role)) for member in members)
+            yield _sample("groupkeeper_streams_group_tasks", f'{own},role="{role}"', tasks)
+        yield _sample("groupkeeper_streams_group_subtopologies", own, len(group.streams.subtopologies))
+        if group.streams.topology_epoch is not None:
+            yield _sample("groupkeeper_streams_group_topology_epoch", own, group.streams.topology_epoch)
+
+
+_NOTEWORTHY = frozenset(LagStatus) - {LagStatus.OK}
+
+
+def topic_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+    """What is of a group's topics."""
+    group_labels = labels(cluster=cluster, group=group.group_id)
+    statuses: dict[str, Counter[LagStatus]] = {}
+    done_ahead: Counter[str] = Counter()
+    for row in group.rows:
+        if row.status in _NOTEWORTHY:
+            statuses.setdefault(row.topic, Counter())[row.status] += 1
+        if row.done_ahead is not None:
+            done_ahead[row.topic] += row.done_ahead
+    for topic, (lag, wait, assigned) in group.topics.items():
+        own = f'{group_labels},topic="{label(topic)}"'
+        values = {
+            "groupkeeper_group_partitions": lag.partitions,
+            "groupkeeper_group_assigned_members": assigned,
+            "groupkeeper_group_lag": lag.lag,
+            "groupkeeper_group_max_lag": lag.max_lag,
+            "groupkeeper_group_lag_seconds": None if wait.lag_ms is None else seconds(wait.lag_ms),
+            "groupkeeper_group_lag_seconds_estimated_partitions": wait.estimated or None,
+            "groupkeeper_group_lag_seconds_unknown_partitions": wait.unknown or None,
+            "groupkeeper_group_retention_margin_seconds": None if wait.margin_ms is None else seconds(wait.margin_ms),
+            "groupkeeper_group_lost": lag.lost or None,
+            "groupkeeper_group_uncommitted": lag.uncommitted if lag.without_commit else None,
+            "groupkeeper_share_group_done_ahead": done_ahead.get(topic),
+        }
+        for name, value in values.items():
+            if value is not None:
+                yield _sample(name, own, value)
+        for status, count in sorted(statuses.get(topic, {}).items()):
+            yield _sample("groupkeeper_group_partitions_by_status", f'{own},status="{status}"', count)
+
+
+def partition_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+    """What is of a group's partitions, by choice."""
+    group_labels = labels(cluster=cluster, group=group.group_id)
+    for row, wait in zip(group.rows, group.waits, strict=True):
+        own = f'{group_labels},topic="{label(row.topic)}",partition="{row.partition}"'
+        if row.lag is not None:
+            yield _sample("groupkeeper_group_partition_lag", own, row.lag)
+        if wait.lag_ms is not None:
+            yield _sample("groupkeeper_group_partition_lag_seconds", own, seconds(wait.lag_ms))
+        if row.committed is not None:
+            yield _sample("groupkeeper_group_partition_committed_offset", own, row.committed.offset)
+
+
+def member_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+    """What is of a group's members, by choice."""
+    group_labels = labels(cluster=cluster, group=group.group_id)
+    for member in () if group.description is None else group.description.members:
+        own = (
+            f'{group_labels},member_id="{label(member.member_id)}",client_id="{label(member.client_id)}",'
+            f'host="{label(member.client_host)}"'
+        )
+        yield _sample("groupkeeper_group_member_partitions", own, len(member.assignment))
+
+
+def log_ends(groups: Iterable[GroupView]) -> Mapping[tuple[str, int], tuple[int | None, int]]:
+    """Where the logs of the groups' partitions begin and end, by topic and number."""
+    return {
+        (row.topic, row.partition): (row.log_start_offset, row.log_end_offset)
+        for group in groups
+        for row in group.rows
+        if row.log_end_offset is not None
+    }
+
+
+def log_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
+    """What is of partitions, whichever groups have them."""
+    for (topic, partition), (start, end) in sorted(log_ends(snapshot.groups.values()).items()):
+        own = f'{labels(cluster=snapshot.cluster, topic=topic)},partition="{partition}"'
+        if start is not None:
+            yield _sample("groupkeeper_partition_log_start_offset", own, start)
+        yield _sample("groupkeeper_partition_log_end_offset", own, end)
+
+
+def _sample(name: str, own: str, value: int | str) -> Sample:
+    return name, f"{name}{own}}} {value}\n"

@@ -1,0 +1,71 @@
+"""The server: collectors and HTTP in one event loop, from the first poll until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Sequence
+
+import uvicorn
+
+from groupkeeper.live.collector import Collector
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.web.app import application
+from groupkeeper.web.exporter import Exporter
+
+_MOST_CONNECTIONS = 256
+_LARGEST_HEADER = 16 * 1024
+_GRACE_S = 5
+"""Answers under way have so long to end."""
+
+Tell = Callable[[ClusterSnapshot], None]
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the program's matter."""
+        yield
+
+
+async def serve(
+    collectors: Sequence[Collector], exporter: Exporter, listening: socket.socket, stop: asyncio.Event, tell: Tell
+) -> None:
+    """Collect and answer until ``stop`` is set; then end what is under way. ``tell`` is called with each snapshot.
+
+    Raises what a collector raises: that is a mistake of ours, and old numbers must not be served for ever.
+    """
+
+    def take(snapshot: ClusterSnapshot) -> None:
+        exporter.take(snapshot)
+        tell(snapshot)
+
+    config = uvicorn.Config(
+        application(exporter, lambda: [collector.snapshot for collector in collectors]),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=_LARGEST_HEADER,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    server = _Server(config)
+    for collector in collectors:
+        exporter.take(collector.snapshot)
+    working = [asyncio.create_task(collector.run(take)) for collector in collectors]
+    answering = asyncio.create_task(server.serve(sockets=[listening]))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([*working, answering, stopping], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        server.should_exit = True
+        stopping.cancel()
+        for task in working:
+            task.cancel()
+        ended = await asyncio.gather(*working, answering, return_exceptions=True)
+    for outcome in ended:
+        if isinstance(outcome, Exception):
+            raise outcome

@@ -1,0 +1,189 @@
+"""`groupkeeper serve`: what it answers, whom it asks, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as families
+from tests.live.stage import arrange
+from tests.web.serving import COMMAND, Served, serving
+
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
+from groupkeeper.client.admin import Admin
+from groupkeeper.testing.background import BackgroundBroker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BackgroundBroker]:
+    with BackgroundBroker() as broker:
+        arrange(broker.bootstrap_servers)
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def served(broker: BackgroundBroker) -> Iterator[Served]:
+    where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
+    with serving(*where, "--interval", "1h", "--timeout", "300") as served:
+        served.until_ready()
+        yield served
+
+
+def value(text: str, name: str, **labels: str) -> float | None:
+    for family in families(text):
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return float(sample.value)
+    return None
+
+
+def test_metrics_of_several_clusters(served: Served) -> None:
+    answer = served.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert value(answer.text, "groupkeeper_group_lag", cluster="prod", group="billing", topic="orders") == 5
+    assert value(answer.text, "groupkeeper_cluster_up", cluster="prod") == 1
+    # A cluster that is down has its reason, and no groups; the other one is none the worse for it.
+    assert value(answer.text, "groupkeeper_cluster_up", cluster="dr") == 0
+    assert value(answer.text, "groupkeeper_cluster_problem", cluster="dr", error="CONNECTION_FAILED") == 1
+    lag_s = value(answer.text, "groupkeeper_group_lag_seconds", cluster="prod", group="search")
+    assert lag_s is not None
+    assert 9 * 3600 <= lag_s < 9 * 3600 + 60
+
+
+def test_the_formats_and_compression(served: Served) -> None:
+    open_metrics = served.get("/metrics", Accept="application/openmetrics-text;version=1.0.0")
+    assert open_metrics.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert open_metrics.text.endswith("# EOF\n")
+    packed = served.get("/metrics", Accept_Encoding="gzip")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == served.get("/metrics", Accept_Encoding="gzip;q=0").body
+    assert int(packed.headers["content-length"]) == len(packed.body)
+
+
+def test_health_and_readiness(served: Served) -> None:
+    assert served.get("/healthz").text == "ok\n"
+    ready = served.get("/readyz")
+    assert ready.status == 200
+    assert [line.partition(",")[0][:10] for line in ready.text.splitlines()] == ["prod: up", "dr: down: "]
+
+
+def test_what_comes_with_it(served: Served) -> None:
+    assert served.get("/grafana-dashboard.json").text.startswith("{")
+    assert "groups:" in served.get("/prometheus-rules.yaml").text
+    for path in ("/", "/metrics", "/grafana-dashboard.json"):
+        assert served.get(path).headers["content-security-policy"].startswith("default-src 'none'")
+    assert served.get("/../../etc/passwd").status == 404
+    assert served.get("/metrics", "POST").status == 405
+    assert served.get("/metrics", "HEAD").body == b""
+    assert served.get("/metrics", "HEAD").status == 200
+
+
+def test_no_scrape_makes_a_broker_be_asked(served: Served, broker: BackgroundBroker) -> None:
+    every = broker.faults.delay(None, 0)
+    before = served.get("/metrics").text
+    assert all(served.get("/metrics").text == before for _ in range(20))
+    assert every.seen == 0
+    every.remove()
+
+
+def test_strange_requests_do_no_harm(served: Served) -> None:
+    hostile = (
+        b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: " + b"a" * 100_000 + b"\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: \xff\xfe\x00\r\n\r\n",
+        b"\x00" * 1000,
+        b"GET " + b"/" * 50_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /metrics HTTP/9.9\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    )
+    for request in hostile:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+            connection.sendall(request)
+            assert connection.recv(100)[:5] in (b"HTTP/", b"")  # an answer or an end, and no waiting
+    # Readers that take nothing, and connections that say nothing.
+    silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(40)]
+    for connection in silent[::2]:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+    assert served.get("/healthz").status == 200
+    for connection in silent:
+        connection.close()
+    assert served.get("/metrics").status == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it(broker: BackgroundBroker, tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "history.sqlite"
+    where = ("--bootstrap-server", broker.bootstrap_servers, "--history", str(path))
+    with serving(*where) as served:
+        served.until_ready()
+        assert value(served.get("/metrics").text, "groupkeeper_history_up") == 1
+        idle = socket.create_connection(("127.0.0.1", served.port))
+        served.process.send_signal(number)
+        began = time.monotonic()
+        assert served.process.wait(10) == 0
+        assert time.monotonic() - began < 4
+        assert served.process.stderr is not None
+        assert "Traceback" not in served.process.stderr.read()
+        idle.close()
+    with sqlite3.connect(path) as file:
+        assert file.execute("SELECT count(*) FROM samples").fetchone() == (3,)
+
+
+def test_series_come_and_go_with_their_groups(tmp_path: Path) -> None:
+    authorizer = RuleAuthorizer(allows_without_rules=True)
+    with BackgroundBroker(authorizer=authorizer) as broker:
+        arrange(broker.bootstrap_servers)
+        with serving(
+            "--bootstrap-server", broker.bootstrap_servers, "--interval", "50ms", "--timeout", "400"
+        ) as served:
+            served.until(lambda text: value(text, "groupkeeper_group_lag", group="search") == 8)
+
+            async def delete() -> None:
+                async with Admin(broker.bootstrap_servers) as admin:
+                    (await admin.delete_consumer_groups(["search"])).all()
+
+            asyncio.run(delete())
+            served.until(lambda text: 'group="search"' not in text and 'group="billing"' in text)
+            authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "billing")
+            text = served.until(lambda text: value(text, "groupkeeper_group_problem", group="billing") == 1)
+            assert 'acl="DESCRIBE on group billing"' in text
+            assert value(text, "groupkeeper_group_lag", group="billing") is None
+            assert value(text, "groupkeeper_group_lag", group="audit") == 0
+            broker.stop()
+            served.until(lambda text: value(text, "groupkeeper_cluster_up") == 0 and "audit" not in text)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, "serve", *words], capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
+    two = run("--bootstrap-server", "a=h:1", "--bootstrap-server", "a=h:2")
+    assert (two.returncode, "two clusters are called 'a'" in two.stderr) == (2, True)
+    for words, said in {
+        ("--bootstrap-server", "=h:1"): "expected a name before '='",
+        ("--bootstrap-server", "a=h"): "h",
+        ("--metric-names", "burrow"): "expected some of groupkeeper, kminion",
+        ("--series", "records"): "expected some of partitions, members",
+        ("--port", "65536"): "expected a port",
+        ("--group", "(", "--regex", "--bootstrap-server", "h:1"): "argument --group: '(' is no regular expression",
+        ("--context", "nowhere"): "there is no context 'nowhere'",
+        (): "no cluster is named",
+    }.items():
+        refused = run(*words)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    damaged = tmp_path / "history"
+    damaged.write_text("no database " * 99)
+    failed = run("--bootstrap-server", "h:1", "--history", str(damaged))
+    assert (failed.returncode, "not a database" in failed.stderr) == (1, True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        failed = run("--bootstrap-server", "h:1", "--history", "off", "--port", port)
+        assert (failed.returncode, f"cannot listen at 127.0.0.1:{port}" in failed.stderr) == (1, True)
