@@ -26,7 +26,7 @@ PUBLISHED = (
     'kafka_consumergroup_group_max_lag_seconds{namespace="$namespace",cluster_name="$cluster_name",group!=""}',
     'kafka_consumergroup_group_max_lag{namespace="$namespace",cluster_name="$cluster_name",group=~"$consumer_group"}',
     'max(kafka_consumergroup_group_lag_seconds{namespace="$namespace",cluster_name="$cluster_name"}) by (group)',
-    "sum((kafka_consumergroup_group_offset * 0) + on(cluster_name,topic,partition) group_left() kafka_partition_latest_offset)",
+    "sum((kafka_consumergroup_group_offset * 0) + on(topic,partition) group_left() kafka_partition_latest_offset)",
     'topk(25, kafka_consumergroup_group_lag{namespace="$namespace",cluster_name="$cluster_name"})',
     'topk(5, sum by (group_id) (kminion_kafka_consumer_group_topic_lag{cluster="prod"}))',
     'avg by (group_id,topic_name) (kminion_kafka_consumer_group_topic_lag{group_id="g", topic_name="t"}) > 2000000',
