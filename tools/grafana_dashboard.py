@@ -56,45 +56,51 @@ def _panel(title: str, kind: str, unit: str, targets: Targets, place: tuple[int,
     return panel
 
 
-def document() -> str:
-    """The dashboard as JSON."""
-    of_group = "{{cluster}} {{group}}"
-    of_cluster = "{{cluster}}"
-    waits = f"and on (cluster, group) (sum by (cluster, group) (groupkeeper_group_lag{{{_CHOSEN}}}) > 0)"
-    panels = [
+_OF_GROUP = "{{cluster}} {{group}}"
+_OF_CLUSTER = "{{cluster}}"
+
+
+def _behind() -> list[dict[str, Any]]:
+    return [
         _panel("Clusters that cannot be asked", "stat", "none",
                [("count(groupkeeper_cluster_up == 0) or vector(0)", "")], (0, 0, 4, 4)),
         _panel("Groups", "stat", "none",
-               [('sum by (cluster) (groupkeeper_cluster_groups{cluster=~"$cluster"})', of_cluster)], (4, 0, 6, 4)),
+               [('sum by (cluster) (groupkeeper_cluster_groups{cluster=~"$cluster"})', _OF_CLUSTER)], (4, 0, 6, 4)),
         _panel("Groups with problems", "stat", "none",
-               [('groupkeeper_collector_groups_with_problems{cluster=~"$cluster"}', of_cluster)], (10, 0, 6, 4)),
+               [('groupkeeper_collector_groups_with_problems{cluster=~"$cluster"}', _OF_CLUSTER)], (10, 0, 6, 4)),
         _panel("Age of what is known", "stat", "s",
-               [('time() - groupkeeper_collector_measured_timestamp_seconds{cluster=~"$cluster"}', of_cluster)],
+               [('time() - groupkeeper_collector_measured_timestamp_seconds{cluster=~"$cluster"}', _OF_CLUSTER)],
                (16, 0, 8, 4)),
         _panel("Longest behind, in time", "timeseries", "s",
-               [(f"topk(20, max by (cluster, group) (groupkeeper_group_lag_seconds{{{_CHOSEN}}}))", of_group)],
+               [(f"topk(20, max by (cluster, group) (groupkeeper_group_lag_seconds{{{_CHOSEN}}}))", _OF_GROUP)],
                (0, 4, 12, 9)),
         _panel("Furthest behind, in offsets", "timeseries", "short",
-               [(f"topk(20, sum by (cluster, group) (groupkeeper_group_lag{{{_CHOSEN}}}))", of_group)],
+               [(f"topk(20, sum by (cluster, group) (groupkeeper_group_lag{{{_CHOSEN}}}))", _OF_GROUP)],
                (12, 4, 12, 9)),
         _panel("Until retention removes what is not read", "timeseries", "s",
                [(f"bottomk(20, min by (cluster, group) (groupkeeper_group_retention_margin_seconds{{{_CHOSEN}}}))",
-                 of_group)], (0, 13, 12, 8)),
+                 _OF_GROUP)], (0, 13, 12, 8)),
         _panel("Rebalances in 10 minutes", "timeseries", "short",
-               [(f"topk(20, increase(groupkeeper_group_rebalances_total{{{_CHOSEN}}}[10m]))", of_group)],
+               [(f"topk(20, increase(groupkeeper_group_rebalances_total{{{_CHOSEN}}}[10m]))", _OF_GROUP)],
                (12, 13, 12, 8)),
+    ]  # fmt: skip
+
+
+def _beside() -> list[dict[str, Any]]:
+    waits = f"and on (cluster, group) (sum by (cluster, group) (groupkeeper_group_lag{{{_CHOSEN}}}) > 0)"
+    return [
         _panel("Commits stand still for", "timeseries", "s",
-               [(f"topk(20, (time() - groupkeeper_group_progress_timestamp_seconds{{{_CHOSEN}}}) {waits})", of_group)],
+               [(f"topk(20, (time() - groupkeeper_group_progress_timestamp_seconds{{{_CHOSEN}}}) {waits})", _OF_GROUP)],
                (0, 21, 12, 8)),
         _panel("Members", "timeseries", "short",
-               [(f"topk(20, groupkeeper_group_members{{{_CHOSEN}}})", of_group)], (12, 21, 12, 8)),
+               [(f"topk(20, groupkeeper_group_members{{{_CHOSEN}}})", _OF_GROUP)], (12, 21, 12, 8)),
         _panel("Lag by topic", "timeseries", "short",
                [(f'topk(20, groupkeeper_group_lag{{{_CHOSEN},topic=~"$topic"}})', "{{cluster}} {{group}} {{topic}}")],
                (0, 29, 12, 8)),
         _panel("Not in the lag: records of partitions without a commit; removed unread", "timeseries", "short",
                [(f"topk(10, sum by (cluster, group) (groupkeeper_group_uncommitted{{{_CHOSEN}}}))",
-                 f"{of_group} without a commit"),
-                (f"topk(10, sum by (cluster, group) (groupkeeper_group_lost{{{_CHOSEN}}}))", f"{of_group} removed")],
+                 f"{_OF_GROUP} without a commit"),
+                (f"topk(10, sum by (cluster, group) (groupkeeper_group_lost{{{_CHOSEN}}}))", f"{_OF_GROUP} removed")],
                (12, 29, 12, 8)),
         _panel("States", "timeseries", "short",
                [('sum by (type, state) (groupkeeper_cluster_groups{cluster=~"$cluster"})', "{{type}} {{state}}")],
@@ -103,15 +109,20 @@ def document() -> str:
                [(f"groupkeeper_group_problem{{{_CHOSEN}}}", ""),
                 ('groupkeeper_cluster_problem{cluster=~"$cluster"}', "")], (12, 37, 12, 8)),
         _panel("Collecting: seconds of a poll", "timeseries", "s",
-               [('groupkeeper_collector_poll_seconds{cluster=~"$cluster"}', of_cluster)], (0, 45, 8, 6)),
+               [('groupkeeper_collector_poll_seconds{cluster=~"$cluster"}', _OF_CLUSTER)], (0, 45, 8, 6)),
         _panel("Series; left out", "timeseries", "short",
-               [('groupkeeper_exporter_series{cluster=~"$cluster"}', of_cluster),
+               [('groupkeeper_exporter_series{cluster=~"$cluster"}', _OF_CLUSTER),
                 ('groupkeeper_exporter_left_out_series{cluster=~"$cluster"}', "{{cluster}} left out: {{level}}")],
                (8, 45, 8, 6)),
         _panel("Memory of groupkeeper serve", "timeseries", "bytes",
                [('process_resident_memory_bytes and on (instance, job) groupkeeper_build_info', "{{instance}}")],
                (16, 45, 8, 6)),
     ]  # fmt: skip
+
+
+def document() -> str:
+    """The dashboard as JSON."""
+    panels = [*_behind(), *_beside()]
     for number, panel in enumerate(panels, 1):
         panel["id"] = number
     dashboard = {
