@@ -6,7 +6,7 @@ from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-from groupkeeper.cli import context
+from groupkeeper.cli import check, context
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.dropin.help_text import described, signature
 from groupkeeper.cli.dropin.kafka_consumer_group_reset import TABLE as GROUP_RESET
@@ -66,6 +66,7 @@ GROUPKEEPER = """\
 | 0 | everything asked for was done |
 | 1 | there are problems, each a line on standard error (or in JSON's `problems`); the rest was done and is shown |
 | 2 | wrong usage: an option or value that isn't known, a file that cannot be read. No broker was asked anything |
+| 3 | of `groupkeeper check`: a limit is broken, whatever else there is |
 | 130 | interrupted by Ctrl-C. What was done until then is shown; JSON is closed, with the problem `INTERRUPTED` |
 
 A reader that stops early (`groupkeeper groups list | head`) is no failure. Notes and problems are lines on standard
@@ -155,6 +156,7 @@ SHAPES = (
     ("apply, undo", plan_shapes.OUTCOMES, EXECUTED),
     ("history", plan_shapes.HISTORY, ""),
     ("history ID", plan_shapes.RECORDED, ""),
+    ("check", check.CHECKS, ""),
     ("context list", context.CONTEXTS, ""),
     ("context show", context.PROPERTIES, ""),
 )

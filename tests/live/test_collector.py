@@ -121,7 +121,10 @@ async def test_a_topic_whose_records_may_not_be_read_has_its_lag_all_the_same(
     snapshot = await found(servers)
     search = snapshot.groups["search"]
     assert (search.lag.lag, search.wait) == (8, (None, 0, 1, None))
-    assert [str(problem.acl) for problem in search.problems] == ["READ on topic orders"]
+    assert [str(problem.acl) for problem in search.problems] == [
+        "READ on topic orders",
+        "DESCRIBE_CONFIGS on topic orders",
+    ]
     assert snapshot.groups["audit"].problems == ()  # it has nothing to read there
 
 
@@ -129,7 +132,9 @@ async def test_settings_that_may_not_be_seen_leave_the_margin_unknown(servers: s
     authorizer.allow(Operation.READ, ResourceType.TOPIC, "orders")
     snapshot = await found(servers)
     assert age_ms(snapshot.groups["search"], snapshot, ORDERS[0]) == 0
-    assert snapshot.groups["search"].wait.margin_ms is None
+    search = snapshot.groups["search"]
+    assert [(wait.margin_ms, wait.is_margin_known) for wait in search.waits] == [(None, False)]
+    assert [str(problem.acl) for problem in search.problems] == ["DESCRIBE_CONFIGS on topic orders"]
 
 
 async def test_offsets_of_hidden_topics_are_left_out_and_that_is_said(servers: str, authorizer: RuleAuthorizer) -> None:

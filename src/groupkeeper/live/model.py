@@ -15,12 +15,14 @@ class Wait(NamedTuple):
 
     ``lag_ms``: by the record's own time, never negative; 0: no record waits; None: not known. ``is_estimated``: it is
     interpolated between the ends of the log at earlier looks. ``margin_ms``: until the topic's ``retention.ms`` lets
-    the record be removed, negative when it is overdue; None: not known, or nothing waits, or records are kept.
+    the record be removed, negative when it is overdue; None: nothing waits, or records are kept whatever their age, or
+    (``is_margin_known`` False) it isn't known.
     """
 
     lag_ms: int | None
     is_estimated: bool = False
     margin_ms: int | None = None
+    is_margin_known: bool = True
 
 
 class WaitSum(NamedTuple):

@@ -13,7 +13,7 @@ from groupkeeper.client.admin.types import Failure, GroupListing
 from groupkeeper.live.following import Following
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, TopicView, Wait
 from groupkeeper.live.waits import Waits, longest
-from groupkeeper.operations.authorization import Acl, Deed
+from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.lag import (
     AnyGroup,
     GroupsLag,
@@ -175,6 +175,6 @@ def _problems(
             # Whether a topic may be seen is no matter of its partitions.
             partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
             found[problem_of(row.failure, group=group_id, topic=row.topic, partition=partition)] = None
-    for topic, refusal in waits.refusals(waiting):
-        found[problem_of(refusal, Deed.READ_RECORDS, group=group_id, topic=topic)] = None
+    for topic, deed, refusal in waits.refusals(waiting):
+        found[problem_of(refusal, deed, group=group_id, topic=topic)] = None
     return tuple(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -11,6 +11,7 @@ from groupkeeper.client.admin.types import Failure, FirstRecord, Position, Topic
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.ends import EndsSeen
 from groupkeeper.live.model import Wait, WaitSum
+from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 
@@ -21,7 +22,10 @@ _TRY_AGAIN_MS = 300_000
 _SETTINGS = ("cleanup.policy", "retention.ms")
 
 NOTHING_WAITS = Wait(0)
-_UNKNOWN = Wait(None)
+_UNKNOWN = Wait(None, is_margin_known=False)
+_NO_COMMIT = Wait(None)
+_KEPT = -1
+"""Records don't go for being old."""
 
 Rows = Mapping[str, Sequence[PartitionLag]]
 
@@ -86,7 +90,7 @@ class Waits:
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
         """The wait of a partition, as far as it is known by now."""
         if row.lag is None:
-            return _UNKNOWN
+            return _NO_COMMIT if row.committed is None and row.failure is None else _UNKNOWN
         position = next_position(row)
         if position is None or row.log_end_offset is None:
             return NOTHING_WAITS
@@ -102,12 +106,17 @@ class Waits:
         if written_ms is None:
             return _UNKNOWN
         retention_ms = self._retention.of(row.topic)
-        margin_ms = None if retention_ms is None else written_ms + retention_ms - at_ms
-        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms)
+        has_margin = retention_ms is not None and retention_ms != _KEPT
+        margin_ms = written_ms + retention_ms - at_ms if has_margin and retention_ms is not None else None
+        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, retention_ms is not None)
 
-    def refusals(self, topics: Iterable[str]) -> Iterable[tuple[str, Failure]]:
-        """Those of the topics whose records may not be read, and why."""
-        return ((topic, self._refused[topic][1]) for topic in topics if topic in self._refused)
+    def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
+        """Of the topics those whose records or settings may not be read, and why."""
+        for topic in topics:
+            if topic in self._refused:
+                yield topic, Deed.READ_RECORDS, self._refused[topic][1]
+            if (failure := self._retention.failure(topic)) is not None:
+                yield topic, Deed.READ_SETTINGS, failure
 
 
 def next_position(row: PartitionLag) -> Position | None:
@@ -140,6 +149,7 @@ def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:
 class _Asked(NamedTuple):
     at_ms: int
     retention_ms: int | None
+    failure: Failure | None = None
 
 
 class _Retention:
@@ -154,17 +164,25 @@ class _Retention:
         self._asked = known
         if due:
             answers = await admin.topic_settings(due, _SETTINGS)
-            for topic in due:
-                self._asked[topic] = _Asked(at_ms, _retention_ms(answers.done.get(topic, {})))
+            for topic, settings in answers.done.items():
+                self._asked[topic] = _Asked(at_ms, _retention_ms(settings))
+            for topic, failure in answers.failed.items():
+                self._asked[topic] = _Asked(at_ms, None, failure)
 
     def of(self, topic: str) -> int | None:
+        """In ms; None: not known."""
         asked = self._asked.get(topic)
         return None if asked is None else asked.retention_ms
 
+    def failure(self, topic: str) -> Failure | None:
+        """Why it isn't known."""
+        asked = self._asked.get(topic)
+        return None if asked is None else asked.failure
+
 
 def _retention_ms(settings: Mapping[str, str]) -> int | None:
-    """None: not known, or records don't go for being old."""
-    if "delete" not in settings.get("cleanup.policy", "").split(","):
+    if "cleanup.policy" not in settings or "retention.ms" not in settings:
         return None
-    retention_ms = int(settings.get("retention.ms", "-1"))
-    return retention_ms if retention_ms >= 0 else None
+    if "delete" not in (part.strip() for part in settings["cleanup.policy"].split(",")):
+        return _KEPT
+    return max(_KEPT, int(settings["retention.ms"]))

@@ -93,24 +93,26 @@ class Exporter:
 
     def take(self, snapshot: ClusterSnapshot) -> None:
         """Write the series of a cluster's latest snapshot."""
+        self._blocks[snapshot.cluster] = Block.of(self._of(snapshot))
+        self._own = Block.of(self._program())
+        self._texts.clear()
+
+    def _of(self, snapshot: ClusterSnapshot) -> Iterator[Sample]:
         budget = _Budget(self._choices.most)
-        samples = [*series.cluster_samples(snapshot)]
+        yield from series.cluster_samples(snapshot)
         groups = [snapshot.groups[group_id] for group_id in sorted(snapshot.groups)]
         if OWN in self._choices.names:
             for level in self._levels:
                 for group in groups:
-                    samples += budget.of(level.value, [*_OF_GROUP[level](snapshot.cluster, group)])
+                    yield from budget.of(level.value, [*_OF_GROUP[level](snapshot.cluster, group)])
                 if level is Level.PARTITION:
-                    samples += budget.of(level.value, [*series.log_samples(snapshot)])
+                    yield from budget.of(level.value, [*series.log_samples(snapshot)])
         for name in self._choices.names:
             if name in OTHERS:
-                samples += budget.of(name, [*OTHERS[name].of_cluster(snapshot)])
+                yield from budget.of(name, [*OTHERS[name].of_cluster(snapshot)])
                 for group in groups:
-                    samples += budget.of(name, [*OTHERS[name].of_group(snapshot.cluster, group)])
-        samples += budget.samples(snapshot.cluster)
-        self._blocks[snapshot.cluster] = Block.of(samples)
-        self._own = Block.of(self._program())
-        self._texts.clear()
+                    yield from budget.of(name, [*OTHERS[name].of_group(snapshot.cluster, group)])
+        yield from budget.samples(snapshot.cluster)
 
     def text(self, form: Format, *, is_compressed: bool = False) -> bytes:
         """All series; with gzip when ``is_compressed``. Made once for all who ask until the next snapshot."""

@@ -57,6 +57,7 @@ COMMANDS = {
     "history": Entry("show what was changed from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
     "context": Entry("save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"),
     "completion": Entry("print the completion script of a shell", "groupkeeper.cli.framework.completion:COMMAND"),
+    "check": Entry("check that groups keep limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
     "serve": Entry("watch clusters, and serve what is found as metrics", "groupkeeper.cli.serve:COMMAND"),
     "pipeline": Entry(
         "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"

@@ -1,0 +1,195 @@
+"""``groupkeeper check``: whether groups keep limits, for cron and CI: an exit status, and a row for what doesn't."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
+from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.live.following import Following
+from groupkeeper.live.limits import TIMES, Finding, Limits, Verdict, judge
+from groupkeeper.live.model import ClusterSnapshot, Polls
+from groupkeeper.live.polling import Wanted, poll
+from groupkeeper.live.waits import Waits
+from groupkeeper.operations.selection import Choice, Names
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+BROKEN = 3
+"""The exit status when a limit is broken."""
+
+_LOOK_S = 1.0
+
+CHECKS = Shape(
+    "check",
+    "checks",
+    [
+        Column("group", "the group's id"),
+        Column(
+            "measure",
+            "`lag`, `time_lag`, `uncommitted`, `lost`, `retention_margin`, `idle`, `rebalances`, `members` or `state`",
+        ),
+        Column(
+            "verdict", "`broken`; `unknown`: something isn't known that the answer depends on; `ok`, with `--show-ok`"
+        ),
+        Column("value", "as it is; times in seconds; null: not known"),
+        Column(
+            "limit", "as it is to be; `retention_margin` and `members` at least, `state` one of these, others at most"
+        ),
+        Column("why", "what is in the way of knowing; null: nothing"),
+    ],
+)
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    add_groups(command, is_required=False)
+    add_topics(command)
+    limits = command.add_argument_group("limits, at least one")
+    limits.add_argument("--max-lag", type=_number, metavar="N", help="offsets, of all partitions together")
+    limits.add_argument(
+        "--max-time-lag",
+        type=values.timeout_ms,
+        metavar="MS",
+        help="age of the oldest record still to be read; 10m, 2h",
+    )
+    limits.add_argument(
+        "--max-uncommitted",
+        type=_number,
+        metavar="N",
+        help="offsets in partitions without a commit, which the lag lacks",
+    )
+    limits.add_argument("--max-lost", type=_number, metavar="N", help="offsets that were removed before they were read")
+    limits.add_argument(
+        "--min-retention-margin",
+        type=values.timeout_ms,
+        metavar="MS",
+        help="until retention.ms lets a record be removed that is still to be read",
+    )
+    limits.add_argument("--max-rebalances", type=_number, metavar="N", help="seen within --within")
+    limits.add_argument(
+        "--within", type=values.timeout_ms, default=60_000, metavar="MS", help="for --max-rebalances; default: 60000"
+    )
+    limits.add_argument("--min-members", type=_number, metavar="N", help="members of the group")
+    limits.add_argument(
+        "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are well"
+    )
+    command.add_argument("--show-ok", action="store_true", help="also what keeps its limits")
+    add_cluster(command)
+
+
+def _number(text: str) -> int:
+    return 0 if text == "0" else values.count(text)
+
+
+def _limits(options: Namespace) -> Limits:
+    return Limits(
+        max_lag=options.max_lag,
+        max_time_lag_ms=options.max_time_lag,
+        max_uncommitted=options.max_uncommitted,
+        max_lost=options.max_lost,
+        min_margin_ms=options.min_retention_margin,
+        max_rebalances=options.max_rebalances,
+        min_members=options.min_members,
+        states=frozenset(options.state),
+    )
+
+
+class _Check:
+    """One run of the command.
+
+    Attributes:
+        broken: findings of broken limits so far.
+    """
+
+    def __init__(self, options: Namespace) -> None:
+        self.broken = 0
+        self._limits = _limits(options)
+        if not self._limits:
+            raise UsageMistake("no limit is given: for example --max-lag 1000 or --max-time-lag 10m")
+        names_of(options, "groups")
+        names_of(options, "topic")
+
+    async def pages(self, asking: Asking) -> AsyncIterator[Page]:
+        options = asking.options
+        names = names_of(options, "groups")
+        snapshot = await self._look(asking, names)
+        missing = [group_id for group_id in names.exact if group_id not in snapshot.groups]
+        problems = [*snapshot.problems]
+        problems += (problem_of(GroupIdNotFound(f"Group {each} not found."), group=each) for each in missing)
+        findings = list(judge(snapshot, self._limits))
+        self.broken = sum(finding.verdict is Verdict.BROKEN for finding in findings)
+        problems += _unknown(findings)
+        shown = [each for each in findings if each.verdict is not Verdict.OK or options.show_ok]
+        remarks = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
+        bad = {finding.group_id for finding in findings if finding.verdict is not Verdict.OK}
+        remarks.append(f"{len(snapshot.groups) - len(bad)} of {len(snapshot.groups)} groups keep their limits")
+        yield Page([_row(each) for each in shown], list(dict.fromkeys(problems)), remarks)
+
+    async def _look(self, asking: Asking, names: Names) -> ClusterSnapshot:
+        """The groups now; where rebalances are limited, after they were followed for that long."""
+        limits, options = self._limits, asking.options
+        reads = limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
+        wanted = Wanted(Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads)
+        following, waits = Following(), Waits(reads_records=reads)
+        until = time.monotonic() + (0 if limits.max_rebalances is None else options.within / 1000)
+        while True:
+            asking.progress.say("looking at groups")
+            within_s = options.timeout / 1000
+            found = await poll(asking.admin, "", wanted, following, waits, Polls(), within_s=within_s)
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                return found.snapshot
+            asking.progress.say(f"following groups for {left_s:.0f} s")
+            await asyncio.sleep(min(_LOOK_S, left_s))
+
+
+def _unknown(findings: Sequence[Finding]) -> list[Problem]:
+    return [finding.why for finding in findings if finding.verdict is Verdict.UNKNOWN and finding.why is not None]
+
+
+def _row(finding: Finding) -> Row:
+    is_time = finding.measure in TIMES
+    return {
+        "group": finding.group_id,
+        "measure": finding.measure.value,
+        "verdict": finding.verdict.value,
+        "value": _seconds(finding.value) if is_time else finding.value,
+        "limit": _seconds(finding.limit) if is_time else finding.limit,
+        "why": None if finding.why is None else _why(finding.why),
+    }
+
+
+def _why(problem: Problem) -> str:
+    return problem.message if problem.acl is None else f"missing ACL: {problem.acl}"
+
+
+def _seconds(ms: int | str | None) -> int | str | None:
+    return ms // 1000 if isinstance(ms, int) else ms
+
+
+def _run(options: Namespace) -> int:
+    checks: list[_Check] = []
+
+    def report(given: Namespace) -> Report:
+        checks.append(_Check(given))
+        return Report(CHECKS, checks[-1].pages)
+
+    status = run_report(options, report)
+    return BROKEN if any(check.broken for check in checks) else status
+
+
+COMMAND = Command(
+    _add_arguments,
+    _run,
+    f"Check that groups keep limits. Exits with 0 when all do, {BROKEN} when one is broken, 1 when something could not "
+    "be asked that the answer depends on: what isn't known is never well.",
+)

@@ -1,0 +1,119 @@
+"""Limits that groups are to keep, and what is said of a group that breaks one. Pure: a snapshot in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.operations.lag import LagStatus
+from groupkeeper.operations.problems import Problem
+
+
+class Measure(StrEnum):
+    """What of a group is limited. Times are in ms."""
+
+    LAG = "lag"
+    TIME_LAG = "time_lag"
+    UNCOMMITTED = "uncommitted"
+    LOST = "lost"
+    MARGIN = "retention_margin"
+    IDLE = "idle"
+    REBALANCES = "rebalances"
+    MEMBERS = "members"
+    STATE = "state"
+
+
+TIMES = frozenset({Measure.TIME_LAG, Measure.MARGIN, Measure.IDLE})
+LOWEST = frozenset({Measure.MARGIN, Measure.MEMBERS})
+"""Of these the limit is the least that is well."""
+
+Value = int | str | None
+
+
+class Limits(NamedTuple):
+    """None: not limited. ``max_idle_ms``: how long commits may stand still while records wait. ``states``: those that
+    are well; empty: all. ``max_rebalances``: since the first look.
+    """
+
+    max_lag: int | None = None
+    max_time_lag_ms: int | None = None
+    max_uncommitted: int | None = None
+    max_lost: int | None = None
+    min_margin_ms: int | None = None
+    max_idle_ms: int | None = None
+    max_rebalances: int | None = None
+    min_members: int | None = None
+    states: frozenset[GroupState] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self != Limits()
+
+
+class Verdict(StrEnum):
+    """What is found of a group. ``unknown``: something isn't known that the answer depends on."""
+
+    OK = "ok"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+
+
+class Finding(NamedTuple):
+    """One measure of one group beside its limit. ``value`` None: not known. ``why``: what makes it unknown.
+
+    A sum of which a part isn't known breaks a limit when what is known does, and is unknown otherwise.
+    """
+
+    group_id: str
+    measure: Measure
+    verdict: Verdict
+    value: Value
+    limit: Value
+    why: Problem | None = None
+
+
+def judge(snapshot: ClusterSnapshot, limits: Limits, group_ids: Iterable[str] | None = None) -> Iterator[Finding]:
+    """A finding for each limit of each group; None: of all groups of the snapshot, in the order of their ids."""
+    for group_id in sorted(snapshot.groups) if group_ids is None else group_ids:
+        yield from judge_group(snapshot.groups[group_id], limits, snapshot.measured_ms or 0)
+
+
+def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Finding]:
+    """A finding for each limit."""
+    why = group.problems[0] if group.problems else Problem("NOT_KNOWN", "a part of it is not known yet", group.group_id)
+    for measure, value, limit, is_whole in _measured(group, limits, now_ms):
+        if limit is None:
+            continue
+        if value is not None and (value < limit if measure in LOWEST else value > limit):
+            verdict = Verdict.BROKEN
+        else:
+            verdict = Verdict.OK if is_whole else Verdict.UNKNOWN
+        yield Finding(group.group_id, measure, verdict, value, limit, why if verdict is Verdict.UNKNOWN else None)
+    if limits.states:
+        wanted = ",".join(sorted(limits.states))
+        if group.group_state is None:
+            yield Finding(group.group_id, Measure.STATE, Verdict.UNKNOWN, None, wanted, why)
+        else:
+            is_well = group.group_state in limits.states
+            verdict = Verdict.OK if is_well else Verdict.BROKEN
+            yield Finding(group.group_id, Measure.STATE, verdict, group.group_state.value, wanted)
+
+
+def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[Measure, int | None, int | None, bool]]:
+    """Each measure with its value, its limit, and whether all of it is known."""
+    are_rows_known = not any(row.failure is not None and row.status is not LagStatus.DELETED for row in group.rows)
+    is_seen = bool(group.rows) or not group.problems
+    is_whole = are_rows_known and is_seen
+    lag, wait = group.lag, group.wait
+    yield Measure.LAG, lag.lag, limits.max_lag, is_whole
+    yield Measure.TIME_LAG, wait.lag_ms, limits.max_time_lag_ms, is_whole and not wait.unknown
+    yield Measure.UNCOMMITTED, lag.uncommitted, limits.max_uncommitted, is_whole
+    yield Measure.LOST, lag.lost, limits.max_lost, is_whole
+    is_margin_known = is_whole and all(each.is_margin_known for each in group.waits)
+    yield Measure.MARGIN, wait.margin_ms, limits.min_margin_ms, is_margin_known
+    idle_ms = now_ms - group.progress_ms if group.progress_ms is not None and lag.lag else 0
+    yield Measure.IDLE, idle_ms, limits.max_idle_ms, is_whole
+    yield Measure.REBALANCES, group.rebalances, limits.max_rebalances, group.description is not None
+    yield Measure.MEMBERS, group.members, limits.min_members, group.members is not None

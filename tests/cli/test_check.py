@@ -1,0 +1,154 @@
+"""`groupkeeper check`: rows, and the exit status that cron and CI go by."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+from tests.live.stage import arrange, commit
+
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.testing.background import BackgroundBroker
+
+
+@pytest.fixture(scope="module")
+def authorizer() -> RuleAuthorizer:
+    return RuleAuthorizer(allows_without_rules=True)
+
+
+@pytest.fixture(scope="module")
+def servers(authorizer: RuleAuthorizer) -> Iterator[str]:
+    with BackgroundBroker(authorizer=authorizer, properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        arrange(broker.bootstrap_servers)
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def check(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*words: str) -> tuple[int, Any]:
+        status = main(["check", *words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def verdicts(report: Any) -> list[tuple[str, str, str, object, object]]:
+    return [tuple(row[name] for name in ("group", "measure", "verdict", "value", "limit")) for row in report["checks"]]
+
+
+def test_limits_that_are_kept(check: Any) -> None:
+    status, report = check("--max-lag", "8", "--max-time-lag", "10h", "--min-retention-margin", "30m")
+    assert (status, report["checks"], report["problems"]) == (0, [], [])
+    assert report["notes"] == ["3 of 3 groups keep their limits"]
+    assert report["schema"] == "check/1"
+
+
+def test_limits_that_are_broken(check: Any) -> None:
+    status, report = check(
+        "--max-lag", "7", "--max-time-lag", "8h", "--min-retention-margin", "2h", "--state", "Stable"
+    )
+    assert status == 3
+    measured = {(row["group"], row["measure"]): row for row in report["checks"]}
+    assert {key for key in measured if key[1] != "state"} == {
+        ("search", "lag"),
+        ("search", "time_lag"),
+        ("search", "retention_margin"),
+    }
+    assert len(measured) == 6  # and the state of all three
+    lag, time_lag = measured["search", "lag"], measured["search", "time_lag"]
+    assert (lag["verdict"], lag["value"], lag["limit"]) == ("broken", 8, 7)
+    assert 9 * 3600 <= time_lag["value"] < 9 * 3600 + 60
+    assert time_lag["limit"] == 8 * 3600
+
+
+def test_only_the_groups_that_are_named(check: Any) -> None:
+    assert check("audit", "b*", "--max-lag", "5")[0] == 0
+    status, report = check("search", "--max-lag", "5", "--show-ok", "--max-lost", "0")
+    assert (status, verdicts(report)) == (3, [("search", "lag", "broken", 8, 5), ("search", "lost", "ok", 0, 0)])
+    status, report = check("nowhere", "no-*", "--max-lag", "5")
+    assert (status, [problem["error"] for problem in report["problems"]]) == (1, ["GROUP_ID_NOT_FOUND"])
+    assert "no group matches no-*" in report["notes"]
+
+
+def test_what_cannot_be_asked_is_not_well(check: Any, authorizer: RuleAuthorizer) -> None:
+    before = authorizer.rules
+    authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")  # and nothing more: records may not be read
+    try:
+        assert check("--max-lag", "8")[0] == 0
+        status, report = check("--max-time-lag", "10h")
+        assert status == 1
+        assert {(row["group"], row["verdict"]) for row in report["checks"]} == {
+            ("billing", "unknown"),
+            ("search", "unknown"),
+        }
+        assert {row["why"] for row in report["checks"]} == {"missing ACL: READ on topic orders"}
+        assert report["problems"][0]["acl"] == {"operation": "READ", "resource_type": "TOPIC", "name": "orders"}
+        assert check("--max-time-lag", "10h", "--max-lag", "7")[0] == 3  # what is broken is broken
+    finally:
+        authorizer.rules = before
+
+
+def test_rebalances_are_followed(check: Any, servers: str) -> None:
+    is_over = threading.Event()
+
+    def come_and_go() -> None:
+        while not is_over.is_set():
+            consumer = Consumer({"bootstrap.servers": servers, "group.id": "restless", "session.timeout.ms": 6000})
+            consumer.subscribe(["orders"])
+            for _ in range(100):
+                consumer.poll(0.02)
+                if consumer.assignment():
+                    break
+            is_over.wait(0.3)
+            consumer.close()
+            is_over.wait(0.3)
+
+    async def make() -> None:
+        async with Admin(servers) as admin:
+            await commit(admin, "restless", "orders", 8)
+
+    asyncio.run(make())
+    worker = threading.Thread(target=come_and_go)
+    worker.start()
+    try:
+        status, report = check("restless", "--max-rebalances", "0", "--within", "2s")
+    finally:
+        is_over.set()
+        worker.join()
+    assert status == 3
+    [row] = report["checks"]
+    assert row["measure"] == "rebalances"
+    assert row["value"] >= 1
+    assert check("audit", "--max-rebalances", "0", "--within", "200ms")[0] == 0
+
+
+def test_a_table_for_people(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--max-lag", "7", "--bootstrap-server", servers]) == 3
+    said = capsys.readouterr()
+    assert [line.split() for line in said.out.splitlines()[1:] if line][-1][:5] == ["search", "lag", "broken", "8", "7"]
+    assert "groups keep their limits" in said.err
+
+
+def test_wrong_usage(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in {
+        (): "no limit is given",
+        ("--max-lag", "-1"): "--max-lag",
+        ("--state", "Sad"): "Stable",
+    }.items():
+        with pytest.raises(SystemExit) as ended:
+            main(["check", *words, "--bootstrap-server", servers])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+
+
+def test_an_unreachable_cluster_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "--max-lag", "7", "--bootstrap-server", "127.0.0.1:1", "--timeout", "300", "--output", "json"]
+    assert main(words) == 1
+    assert json.loads(capsys.readouterr().out)["problems"][0]["error"] == "CONNECTION_FAILED"
