@@ -198,7 +198,7 @@ class _Life:
                 return
             if one.value is not None and not is_there:
                 yield "joined", member_id
-            if one.value is None and (is_there or before is None):
+            if one.value is None:
                 yield "left", member_id
             if one.value is None and is_there and self._count(one) == 0:
                 yield "emptied", ""

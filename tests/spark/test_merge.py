@@ -7,6 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.jobs.ledger import Tables
 from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.tables import COMMITS
 
@@ -33,11 +34,14 @@ def test_small_files_become_one_once_there_are_many(spark: SparkSession, tmp_pat
         for start in range(0, 30, 10):
             append(output, start, start + 10)
         assert len(output.ledger.files(COMMITS.name)) == 6
+        assert output.merge(COMMITS, many=6) == 0  # the next refresh goes by these files
+        output.refresh(Tables({}, {}, {}), {"c": {0: 30}})
         assert output.merge(COMMITS, many=7) == 0
         assert output.merge(COMMITS, many=6) == 6
         assert len(output.ledger.files(COMMITS.name)) == 1
         assert offsets(output) == list(range(30))
         append(output, 30, 40)
+        output.refresh(Tables({}, {}, {}), {"c": {0: 40}})
     with open_output(spark, str(tmp_path)) as output:
         assert offsets(output) == list(range(40))
         assert output.ledger.next_offsets == {"c": {0: 40}}

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.test_history import join, leave
 from tests.spark.traces import DAY, Trace, at, frame, log_offsets, ms, seconds_of
 
-from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, LAG, LOG_OFFSETS, MEMBERS, STALE
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, LAG, LOG_OFFSETS, MEMBERS, STALE
 from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.lag import lag
 from groupkeeper.pipeline.transforms.latest import latest_records
@@ -22,7 +23,8 @@ from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
 
 def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
     records = trace.group_records(spark)
-    return groups(records, group_events(records), current_offsets(trace.commits(spark)))
+    facts = group_facts(records, group_events(records))
+    return groups(records, facts, current_offsets(trace.commits(spark)))
 
 
 def fleet() -> Trace:
@@ -200,6 +202,7 @@ def test_stale(spark: SparkSession) -> None:
         logs,
         trace.group_records(spark),
         frame(spark, GROUPS, those),
+        group_facts(trace.group_records(spark), frame(spark, GROUP_EVENTS, [])),
         StaleLimits(ms(10.6 * DAY), idle_days=5),
     )
     assert found.columns == STALE.names

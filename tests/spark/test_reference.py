@@ -21,13 +21,14 @@ from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.lag import lag
 from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.rewinds import rewinds
+from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
@@ -108,7 +109,8 @@ def test_group_events(fleet: Fleet) -> None:
 
 
 def test_groups_and_members(fleet: Fleet) -> None:
-    table = groups(fleet.group_records, fleet.events, current_offsets(fleet.commits))
+    facts = group_facts(fleet.group_records, fleet.events)
+    table = groups(fleet.group_records, facts, current_offsets(fleet.commits))
     found = [
         (row.cluster, (row.group_id, (
             row.group_type, row.group_state, row.members, row.group_epoch if row.generation is None else row.generation,
@@ -131,7 +133,7 @@ def test_rates(fleet: Fleet) -> None:
 
 def test_rewinds(fleet: Fleet) -> None:
     names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
-    found = rewinds(fleet.commits, fleet.events).select("cluster", *names, "log_offset").collect()
+    found = rewinds(moves(fleet.commits, fleet.events)).select("cluster", *names, "log_offset").collect()
     compare(fleet, [(row[0], tuple(row[1:])) for row in found], reference.rewinds)
     assert {row.direction for row in found} == {"back", "ahead"}
 

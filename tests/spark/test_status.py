@@ -7,8 +7,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from tests.spark.traces import DAY, HOUR, MINUTE, Trace, at, frame, lag_frame, lag_row, seconds_of
 
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS, REWINDS, STATUS
-from groupkeeper.pipeline.transforms.rewinds import rewinds
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, REWINDS, STATUS
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.paces import paces
+from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
 from groupkeeper.pipeline.transforms.status import ORDER, status
 
 Verdict = tuple[str, float | None]
@@ -90,10 +92,10 @@ def getting_nowhere(cases: Cases) -> None:
         for second in range(605, now, 5):
             cases.trace.commit(second, 1200)
         cases.asked(now, 1200, 1300, waits_s, now - 5, wanted)
-    cases.trace.group_id = "the same offset since before it was looked at"
+    cases.trace.group_id = "the same offset for more than a day"
     for minute in range(0, 26 * 60, 30):
         cases.trace.commit(minute * MINUTE, 7)
-    cases.asked(25.9 * HOUR, 7, 9, 25 * HOUR, 25.5 * HOUR, ("stalled", 2 * HOUR))
+    cases.asked(25.9 * HOUR, 7, 9, 25 * HOUR, 25.5 * HOUR, ("stalled", 0.9 * HOUR))
 
 
 def behind(cases: Cases) -> None:
@@ -204,9 +206,10 @@ def test_status(spark: SparkSession) -> None:
     ):  # fmt: skip
         add(cases)
     history = cases.trace.commits(spark)
-    moves = rewinds(history, frame(spark, GROUP_EVENTS, []))
-    events = frame(spark, GROUP_EVENTS, cases.events)
-    found = status(history, lag_frame(spark, *cases.lags), moves, frame(spark, GROUPS, cases.groups), events)
+    back = rewinds(moves(history, frame(spark, GROUP_EVENTS, [])))
+    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    lags, groups = lag_frame(spark, *cases.lags), frame(spark, GROUPS, cases.groups)
+    found = status(paces(history), lags, back, groups, facts)
     assert found.columns == STATUS.names
     rows = found.collect()
     verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
@@ -245,8 +248,9 @@ def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
             cases.reads(name, now, 60)
             cases.asked(now, 500, 500 + waits_s, waits_s, now, ("", None))
     history, no_moves = cases.trace.commits(spark), frame(spark, REWINDS, [])
-    events = frame(spark, GROUP_EVENTS, cases.events)
-    rows = status(history, lag_frame(spark, *cases.lags), no_moves, frame(spark, GROUPS, []), events).collect()
+    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    lags = lag_frame(spark, *cases.lags)
+    rows = status(paces(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
     assert {row.group_id: row.status for row in rows if row.topic} == {
         "all the time": "ok", "a rolling restart": "ok", "earlier": "ok", "and lags": "lagging",
     }  # fmt: skip

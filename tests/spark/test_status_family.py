@@ -14,8 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.traces import HOUR, MINUTE, Trace, frame, lag_frame, lag_row, seconds_of
 
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS
-from groupkeeper.pipeline.transforms.rewinds import rewinds
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.paces import paces
+from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
 from groupkeeper.pipeline.transforms.status import RULES, status
 
 PRODUCED_EVERY = (10, MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
@@ -110,8 +112,9 @@ def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
         lags.append(lag_row(case.now, at, end, waits_ms, commits[-1][0], group_id=name))
     history = trace.commits(spark)
     no_events = frame(spark, GROUP_EVENTS, [])
-    moves = rewinds(history, no_events)
-    found = status(history, lag_frame(spark, *lags), moves, frame(spark, GROUPS, []), no_events)
+    facts = group_facts(frame(spark, GROUP_RECORDS, []), no_events)
+    back = rewinds(moves(history, no_events))
+    found = status(paces(history), lag_frame(spark, *lags), back, frame(spark, GROUPS, []), facts)
     found = found.where("topic IS NOT NULL")
     rows = {row.group_id: row for row in found.collect()}
     assert set(rows) == set(cases)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAMILY",
     "FOLLOW",
+    "REBUILD",
     "SNAPSHOT",
     "add_clusters",
     "add_output",
@@ -123,13 +124,20 @@ def _snapshot(options: Namespace) -> int:
     return run_job(options, "snapshot", snapshot_work(options))
 
 
-def snapshot_work(options: Namespace) -> Callable[[Screen, dict[str, str], Plan, Any], Summary]:
-    """What `snapshot` does, for run_job."""
+def _rebuild(options: Namespace) -> int:
+    return run_job(options, "rebuild", snapshot_work(options, from_start=True))
+
+
+def snapshot_work(
+    options: Namespace, *, from_start: bool = False
+) -> Callable[[Screen, dict[str, str], Plan, Any], Summary]:
+    """What `snapshot` does, or `rebuild`, for run_job."""
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         snapshot = import_job("snapshot").snapshot
+        is_remote = options.remote is not None
         summary: Summary = snapshot(
-            spark, source, options.output, screen, found=found, is_remote=options.remote is not None
+            spark, source, options.output, screen, found=found, is_remote=is_remote, from_start=from_start
         )
         return summary
 
@@ -349,8 +357,14 @@ def stage_of(spark: Any) -> Stage | None:
 SNAPSHOT = Command(
     _add_snapshot_arguments,
     _snapshot,
-    "Append what is new in the offsets topics of clusters to the history in DIR, and make all other tables again "
-    "(docs/pipeline.md). Spark runs on this machine by default.",
+    "Append what is new in the offsets topics of clusters to the history in DIR, and bring all other tables up to date "
+    "with it (docs/pipeline.md). Spark runs on this machine by default.",
+)
+REBUILD = Command(
+    _add_snapshot_arguments,
+    _rebuild,
+    "Do what snapshot does, but make all tables of the whole history in DIR, not only of what is new: after one was "
+    "damaged. The history itself (commits, group_records) stays as it is.",
 )
 FOLLOW = Command(
     _add_follow_arguments,
@@ -362,6 +376,7 @@ FOLLOW = Command(
 FAMILY = Family(
     {
         "snapshot": Entry("bring the tables up to date", "groupkeeper.cli.pipeline.family:SNAPSHOT"),
+        "rebuild": Entry("make all tables of the whole history again", "groupkeeper.cli.pipeline.family:REBUILD"),
         "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
         "report": Entry("show what the tables say, as a page and in short", "groupkeeper.cli.pipeline.report:REPORT"),
         "as-of": Entry(

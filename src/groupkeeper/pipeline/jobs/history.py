@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
@@ -16,10 +16,11 @@ from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
-from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records
+from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
+from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records, is_from
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
-__all__ = ["Appended", "append", "is_before"]
+__all__ = ["Appended", "append"]
 
 
 class Appended(NamedTuple):
@@ -56,7 +57,7 @@ def append(
     with output.lock:
         known = output.ledger.next_offsets
         if isinstance(decoded, DataFrame):
-            new = output.stage(decoded.where(_is_new(known)), DECODED)
+            new = output.stage(decoded.where(is_from(known)), DECODED)
         else:
             new = output.stage_here(decoded, DECODED)
         counts, seen = _counted(new.frame)
@@ -80,33 +81,13 @@ def _commits(
     if not counts.tombstones:
         return new
     groups = new.where("is_tombstone").select("cluster", "group_id").distinct()
-    past = output.read(COMMITS).join(groups, ["cluster", "group_id"], "left_semi").select(*COMMITS.names)
-    records = output.read(GROUP_RECORDS).join(groups, ["cluster", "group_id"], "left_semi")
+    past, records = (
+        output.read(carried).unionByName(output.fresh(table)).join(groups, ["cluster", "group_id"], "left_semi")
+        for table, carried in ((COMMITS, LAST_COMMITS), (GROUP_RECORDS, LAST_RECORDS))
+    )
+    past = past.select(*COMMITS.names)
     records = records.select(*GROUP_RECORDS.names).unionByName(group_records(staged))
-    return with_causes(past.unionByName(new), records, retentions).where(_is_new(known)).select(*COMMITS.names)
-
-
-def _is_new(known: NextOffsets) -> Column:
-    """Whether a row is from offsets that the tables do not have."""
-    condition = F.lit(True)
-    for name, offsets in known.items():
-        if offsets:
-            condition &= (F.col("cluster") != name) | _is_from(offsets)
-    return condition
-
-
-def is_before(cut: NextOffsets) -> Column:
-    """Whether a row is from before these offsets; true of clusters that are not named."""
-    condition = F.lit(True)
-    for name, offsets in cut.items():
-        condition &= (F.col("cluster") != name) | ~_is_from(offsets)
-    return condition
-
-
-def _is_from(offsets: Mapping[int, int]) -> Column:
-    """Whether a row is from these offsets on, by partition; true of partitions that are not named."""
-    pairs = [F.lit(value) for pair in sorted(offsets.items()) for value in pair]
-    return F.col("log_offset") >= F.coalesce(F.create_map(*pairs)[F.col("log_partition")], F.lit(0))
+    return with_causes(past.unionByName(new), records, retentions).where(is_from(known)).select(*COMMITS.names)
 
 
 def _counted(staged: DataFrame) -> tuple[_Counts, NextOffsets]:

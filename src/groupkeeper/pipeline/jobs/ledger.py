@@ -16,7 +16,7 @@ from groupkeeper.pipeline.jobs.files import Files
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
-__all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "entry_path", "last_entry"]
+__all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "Tables", "entry_path", "last_entry"]
 
 NextOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic, the offset from which records are not in the tables."""
@@ -25,6 +25,21 @@ ROOT = "_groupkeeper"
 ENTRIES = f"{ROOT}/ledger"
 _NAME = re.compile(r"(\d{10})\.json")
 _KEPT = 3
+
+CARRIED_VERSION = 1
+"""Of what is carried from one refresh to the next: with another one all tables are made of the whole history."""
+
+
+class Tables(NamedTuple):
+    """What a refresh has written aside: `replaced` tables by their directories, and files that come to tables that are
+    `added` to; those of `open` are replaced by the next refresh that has the table. `from_start`: they replace all that
+    was there.
+    """
+
+    replaced: Mapping[str, str]
+    added: Mapping[str, Sequence[str]]
+    open: Mapping[str, Sequence[str]]
+    from_start: bool = False
 
 
 class Move(NamedTuple):
@@ -66,9 +81,29 @@ class Ledger:
         """Of which clusters, by name, the history is; those of earlier versions' runs are missing."""
         return {name: Identity(*found) for name, found in self._last.get("identities", {}).items()}
 
+    @property
+    def made_to(self) -> NextOffsets | None:
+        """Up to where the tables are made of the history; None: they are to be made of all of it."""
+        found: dict[str, dict[str, int]] | None = self._last.get("made_to")
+        if found is None or self._last.get("carried") != CARRIED_VERSION:
+            return None
+        needed = [name for name in self._last["files"] if name.startswith(ROOT) or name in self._last["open"]]
+        if any(self._missing(name) for name in needed):
+            return None
+        return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
+
     def files(self, table: str) -> list[str]:
         """Names of a table's files."""
         return list(self._last["files"].get(table, ()))
+
+    def open_files(self, table: str) -> list[str]:
+        """Of them those that the next refresh replaces."""
+        return list(self._last.get("open", {}).get(table, ()))
+
+    def fresh_files(self, table: str) -> list[str]:
+        """Of a history table the files that have rows which no refresh has seen."""
+        fresh = self._last.get("fresh")
+        return self.files(table) if fresh is None else list(fresh.get(table, ()))
 
     def append(
         self,
@@ -89,10 +124,61 @@ class Ledger:
             for index, source in enumerate(sources)
         ]
         files = {table: [*names] for table, names in self._last["files"].items()}
+        fresh = {table: dict(names) for table, names in self._last.get("fresh", {}).items()}
+        reach = _texts(read_to)
         for each in moves:
             table, _, name = each.target.partition("/")
             files.setdefault(table, []).append(name)
-        self._write(files, self._raised(read_to), moves=moves, identities=identities)
+            fresh.setdefault(table, {})[name] = reach
+        is_known = "fresh" in self._last or self._number == 0  # else all files are, of an earlier version
+        changes: dict[str, Any] = {"fresh": fresh} if is_known else {}
+        self._write(files, self._raised(read_to), moves=moves, identities=identities, changes=changes)
+
+    def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
+        """All that was made of the history up to these offsets takes its place.
+
+        Raises SourceError when another run has written to the tables meanwhile.
+        """
+        self._settle()
+        number = self._number + 1
+        files = {table: [*names] for table, names in self._last["files"].items()}
+        for table, directory in tables.replaced.items():
+            files[table] = self._parquet(directory)
+        moves: list[Move] = []
+        removed: list[str] = []
+        opened: dict[str, list[str]] = {}
+        for table, sources in tables.added.items():
+            gone = self.files(table) if tables.from_start else self.open_files(table)
+            removed += [f"{table}/{name}" for name in gone]
+            kept = [name for name in self.files(table) if name not in gone]
+            new = [
+                (source, f"{number:010}-{index:03}.parquet")
+                for index, source in enumerate([*sources, *tables.open[table]])
+            ]
+            moves += [Move(source, f"{table}/{name}") for source, name in new]
+            files[table] = [*kept, *(name for _, name in new)]
+            opened[table] = [name for source, name in new if source in tables.open[table]]
+        fresh: dict[str, dict[str, Any]] = {
+            table: {name: reach for name, reach in self._reaches(table).items() if _is_beyond(reach, made_to)}
+            for table in (COMMITS.name, GROUP_RECORDS.name)
+        }
+        changes: Mapping[str, Any] = {
+            "made_to": _texts(made_to),
+            "carried": CARRIED_VERSION,
+            "open": opened,
+            "removed": removed,
+            "fresh": fresh,
+        }
+        self._write(files, self._last["next_offsets"], moves=moves, directories=tables.replaced, changes=changes)
+
+    def _reaches(self, table: str) -> dict[str, Any]:
+        fresh: dict[str, dict[str, Any]] | None = self._last.get("fresh")
+        if fresh is None:
+            return dict.fromkeys(self.files(table), self._last["next_offsets"])
+        return fresh.get(table, {})
+
+    def _parquet(self, directory: str) -> list[str]:
+        return [name for name in self._files.names(directory) if name.endswith(".parquet")]
 
     def replace(self, directories: Mapping[str, str]) -> None:
         """The files in directories that were written aside take the places of these tables' files.
@@ -102,7 +188,7 @@ class Ledger:
         self._settle()
         files = dict(self._last["files"])
         for table, directory in directories.items():
-            files[table] = [name for name in self._files.names(directory) if name.endswith(".parquet")]
+            files[table] = self._parquet(directory)
         self._write(files, self._last["next_offsets"], directories=directories)
 
     def _settle(self) -> None:
@@ -125,15 +211,18 @@ class Ledger:
         moves: Sequence[Move] = (),
         directories: Mapping[str, str] | None = None,
         identities: Mapping[str, Identity] = MappingProxyType({}),
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         number = self._number + 1
-        entry = {
+        entry: dict[str, Any] = {
+            **{name: self._last[name] for name in ("made_to", "carried", "open", "fresh") if name in self._last},
             "id": self.id,
             "next_offsets": next_offsets,
             "files": files,
             "moves": moves,
             "directories": directories or {},
             "identities": {**self._last.get("identities", {}), **identities},
+            **changes,
         }
         self.is_settled = False
         if not self._files.write_new(entry_path(number), json.dumps(entry)):
@@ -144,6 +233,8 @@ class Ledger:
             self._files.remove(entry_path(number - _KEPT))
 
     def _move(self) -> None:
+        for path in self._last.get("removed", ()):
+            self._files.remove(path)
         for source, target in self._last["moves"]:
             self._files.move(source, target)
         for table, directory in self._last.get("directories", {}).items():  # entries of earlier versions have none
@@ -161,6 +252,19 @@ class Ledger:
                     f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
                     f"{self._directory} with {ROOT} in it to read everything again"
                 )
+
+
+def _texts(offsets: NextOffsets) -> dict[str, dict[str, int]]:
+    """As JSON has them."""
+    return {name: {str(partition): offset for partition, offset in own.items()} for name, own in offsets.items()}
+
+
+def _is_beyond(reach: Mapping[str, Mapping[str, int]], made_to: NextOffsets) -> bool:
+    return any(
+        offset > made_to.get(name, {}).get(int(partition), 0)
+        for name, own in reach.items()
+        for partition, offset in own.items()
+    )
 
 
 def last_entry(names: Iterable[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import Files, LocalFiles, files_of, local_path
-from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger
+from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger, NextOffsets, Tables
 from groupkeeper.pipeline.tables import Table
+from groupkeeper.pipeline.transforms.history import is_from
 
 __all__ = ["Output", "Staged", "open_output"]
 
@@ -83,6 +84,20 @@ class Output:
             return self.spark.createDataFrame([], table.ddl)
         return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
 
+    def fresh(self, table: Table) -> DataFrame:
+        """Of a history table the rows that no refresh has seen."""
+        names = self.ledger.fresh_files(table.name)
+        return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
+
+    def open_rows(self, table: Table) -> DataFrame:
+        """The rows that the next refresh replaces."""
+        return self._of_files(table, self.ledger.open_files(table.name))
+
+    def _of_files(self, table: Table, names: Sequence[str]) -> DataFrame:
+        if not names:
+            return self.spark.createDataFrame([], table.ddl)
+        return self.spark.read.schema(table.ddl).parquet(*(self.url(f"{table.name}/{name}") for name in names))
+
     def stage(self, frame: DataFrame, table: Table) -> Staged:
         """Write what readers must not see."""
         if frame.columns != table.names:
@@ -90,6 +105,26 @@ class Output:
         path = self._aside(table)
         frame.write.options(**_PLAIN).parquet(self.url(path))
         return self._staged(path, table)
+
+    def stage_parts(
+        self, frame: DataFrame, table: Table, column: str, *, is_needed: bool = False
+    ) -> tuple[Staged, list[str]]:
+        """As `stage`, with one more column, which is true of some rows; the files of those are apart. Without rows
+        there is a file only when one `is_needed`.
+        """
+        path = self._aside(table)
+        frame.select(*table.names, column).write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
+        files: dict[bool, list[str]] = {False: [], True: []}
+        for part in self.files.names(path):
+            for value in files:
+                if part == f"{column}={str(value).lower()}":
+                    names = self.files.names(f"{path}/{part}")
+                    files[value] += [f"{path}/{part}/{name}" for name in names if name.endswith(".parquet")]
+        urls = [self.url(name) for names in files.values() for name in names]
+        if urls:
+            return Staged(self.spark.read.schema(table.ddl).parquet(*urls), path, files[False]), files[True]
+        nothing = self.spark.createDataFrame([], table.ddl)
+        return (self.stage(nothing, table) if is_needed else Staged(nothing, path, [])), []
 
     def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> Staged:
         """As `stage`, of rows that are in this process, in a directory of this machine."""
@@ -117,6 +152,11 @@ class Output:
         self.publish({table.name: staged})
         return rows
 
+    def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
+        """What was written aside takes its place, and the history up to these offsets has been seen."""
+        with self.lock:
+            self.ledger.refresh(tables, made_to)
+
     def publish(self, staged: Mapping[str, Staged]) -> None:
         """What was written aside takes the places of the tables of these names: all together, for readers who go by the
         ledger; directory after directory for others.
@@ -134,7 +174,8 @@ class Output:
             return 0
         with self.lock:
             size_by_name = {name: self.files.size(f"{table.name}/{name}") for name in self.ledger.files(table.name)}
-            small = [name for name, size in size_by_name.items() if size < small_bytes]
+            busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
+            small = [name for name, size in size_by_name.items() if size < small_bytes and name not in busy]
             if len(small) < many:
                 return 0
             paths = [self.url(f"{table.name}/{name}") for name in small]
@@ -151,5 +192,12 @@ class Output:
             return staged.frame.count()
         return sum(int(pq.read_metadata(self._local / name).num_rows) for name in staged.files)
 
+    def rows_of(self, table: Table) -> int:
+        """Number of rows of a table that is in its place."""
+        if self._local is None:
+            return self.read(table).count()
+        names = self.ledger.files(table.name)
+        return sum(int(pq.read_metadata(self._local / table.name / name).num_rows) for name in names)
+
     def _aside(self, table: Table) -> str:
-        return f"{self.staging}/{uuid.uuid4().hex}-{table.name}"
+        return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"

@@ -1,22 +1,25 @@
-"""Every table that is not history, and what it is made of."""
+"""Every table that is not history, and what it is made of: new rows, and what was carried from those before."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.tables import (
+    COMMITS,
     CURRENT_OFFSETS,
     FRESHNESS,
     GROUP_EVENTS,
+    GROUP_RECORDS,
     GROUPS,
     LAG,
     LOG_OFFSETS,
@@ -27,28 +30,41 @@ from groupkeeper.pipeline.tables import (
     STATUS,
     Table,
 )
+from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RECENT_REWINDS
 from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.groups import groups
-from groupkeeper.pipeline.transforms.lag import lag
+from groupkeeper.pipeline.transforms.history import is_from
+from groupkeeper.pipeline.transforms.lag import lag, topics_to_estimate
+from groupkeeper.pipeline.transforms.latest import last_commits, last_records
 from groupkeeper.pipeline.transforms.members import members
-from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.rewinds import rewinds
+from groupkeeper.pipeline.transforms.paces import paces
+from groupkeeper.pipeline.transforms.rates import open_minutes, rates
+from groupkeeper.pipeline.transforms.rewinds import beyond, last_moves, moves, rewinds
 from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
-from groupkeeper.pipeline.transforms.status import status
+from groupkeeper.pipeline.transforms.status import RULES, status
+from groupkeeper.pipeline.transforms.times import before, time_of
 
-__all__ = ["STEPS", "Given", "Step"]
+__all__ = ["OPEN", "STEPS", "Given", "Sources", "Step"]
 
-Tables = Mapping[str, DataFrame]
+OPEN = "is_open"
+"""Of a step that adds to its table: rows that the next refresh replaces have it true; they are no row of the table for
+ever.
+"""
+
+_CLOCKS_MS = 3_600_000
+"""What the clock of a coordinator may differ from this one's."""
 
 
 class Given(NamedTuple):
     """What is known beside the tables: the clusters, what they were at the instant of which the tables are, and how
-    long they keep offsets. `read_to`: up to where the history is that the tables are made of.
+    long they keep offsets. `made_to` and `read_to`: new rows are those from the one up to the other.
     """
 
     clusters: Clusters
     retentions: Retentions
+    made_to: NextOffsets = MappingProxyType({})
     read_to: NextOffsets = MappingProxyType({})
 
     @property
@@ -58,42 +74,123 @@ class Given(NamedTuple):
         return max(measured, default=time.time_ns() // 1_000_000)
 
 
+class Sources(Protocol):
+    """What a step may ask for."""
+
+    def new(self, table: Table) -> DataFrame:
+        """Of COMMITS and GROUP_RECORDS the rows that no refresh has seen."""
+
+    def past(self, table: Table) -> DataFrame:
+        """All rows of COMMITS, for what neither a record nor what is carried tells."""
+
+    def then(self, table: Table) -> DataFrame:
+        """What was carried, or is open, of before."""
+
+    def now(self, table: Table) -> DataFrame:
+        """The table of a step before."""
+
+
 class Step(NamedTuple):
-    """A table and how it is made of the history, and of the tables of steps before it."""
+    """A table and how it is made. `adds`: rows come to those that are there; the column OPEN tells which of them are
+    only for now.
+    """
 
     table: Table
-    make: Callable[[Tables, Given], DataFrame]
+    make: Callable[[Sources, Given], DataFrame]
+    adds: bool = False
+
+
+def _last_commits(tables: Sources, _: Given) -> DataFrame:
+    return last_commits(_with_carried(tables, COMMITS, LAST_COMMITS))
+
+
+def _group_events(tables: Sources, given: Given) -> DataFrame:
+    found = group_events(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS), tables.then(GROUP_FACTS))
+    return found.where(is_from(given.made_to)).withColumn(OPEN, F.lit(False))
+
+
+def _group_facts(tables: Sources, _: Given) -> DataFrame:
+    return group_facts(tables.new(GROUP_RECORDS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
+
+
+def _moves(tables: Sources, given: Given) -> DataFrame:
+    found = moves(_with_carried(tables, COMMITS, LAST_COMMITS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
+    return found.where(is_from(given.made_to))
+
+
+def _paces(tables: Sources, _: Given) -> DataFrame:
+    return paces(tables.new(COMMITS), tables.then(LAST_COMMITS), tables.then(PACES))
+
+
+def _rates(tables: Sources, _: Given) -> DataFrame:
+    return open_minutes(rates(tables.new(COMMITS), tables.now(GROUP_EVENTS), tables.then(RATES)), OPEN)
+
+
+def _rewinds(tables: Sources, given: Given) -> DataFrame:
+    standing = beyond(tables.now(MOVES), tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS))
+    return rewinds(_moves(tables, given)).withColumn(OPEN, F.lit(False)).unionByName(
+        standing.withColumn(OPEN, F.lit(True))
+    )  # fmt: skip
+
+
+def _recent_rewinds(tables: Sources, given: Given) -> DataFrame:
+    since = before(time_of(F.lit(given.now_ms)), RULES.look_back_ms + _CLOCKS_MS)
+    new = tables.now(REWINDS).where(is_from(given.made_to))
+    return (
+        tables.then(RECENT_REWINDS)
+        .unionByName(new)
+        .where((F.col("direction") == "back") & (F.col("rewind_time") >= since))
+    )
+
+
+def _lag(tables: Sources, _: Given) -> DataFrame:
+    known = tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS)
+    topics = [row.topic for row in topics_to_estimate(*known, tables.now(FRESHNESS)).collect()]
+    commits = tables.past(COMMITS).where(F.col("topic").isin(topics)) if topics else tables.new(COMMITS).where("false")
+    return lag(*known, commits, tables.now(FRESHNESS))
+
+
+def _stale(tables: Sources, given: Given) -> DataFrame:
+    return stale(
+        tables.now(CURRENT_OFFSETS),
+        tables.now(LOG_OFFSETS),
+        tables.now(LAST_RECORDS),
+        tables.now(GROUPS),
+        tables.now(GROUP_FACTS),
+        StaleLimits(given.now_ms, retentions=given.retentions),
+    )
+
+
+def _status(tables: Sources, _: Given) -> DataFrame:
+    return status(
+        tables.now(PACES), tables.now(LAG), tables.now(RECENT_REWINDS), tables.now(GROUPS), tables.now(GROUP_FACTS)
+    )
+
+
+def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
+    return tables.then(carried).unionByName(tables.new(table))
 
 
 STEPS = (
-    Step(CURRENT_OFFSETS, lambda made, _: current_offsets(made["commits"])),
-    Step(GROUP_EVENTS, lambda made, _: group_events(made["group_records"])),
-    Step(LOG_OFFSETS, lambda made, given: log_offsets(made["current_offsets"], given.clusters)),
-    Step(FRESHNESS, lambda made, given: freshness(made["commits"].sparkSession, given.read_to, given.clusters)),
-    Step(MEMBERS, lambda made, _: members(made["group_records"])),
-    Step(GROUPS, lambda made, _: groups(made["group_records"], made["group_events"], made["current_offsets"])),
-    Step(RATES, lambda made, _: rates(made["commits"], made["group_events"])),
-    Step(LAG, lambda made, _: _lag(made)),
-    Step(REWINDS, lambda made, _: rewinds(made["commits"], made["group_events"], made["log_offsets"])),
-    Step(STALE, lambda made, given: _stale(made, given)),
-    Step(STATUS, lambda made, _: _status(made)),
+    Step(LAST_COMMITS, _last_commits),
+    Step(CURRENT_OFFSETS, lambda tables, _: current_offsets(tables.now(LAST_COMMITS))),
+    Step(GROUP_EVENTS, _group_events, adds=True),
+    Step(LOG_OFFSETS, lambda tables, given: log_offsets(tables.now(CURRENT_OFFSETS), given.clusters)),
+    Step(LAST_RECORDS, lambda tables, _: last_records(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS))),
+    Step(FRESHNESS, lambda tables, given: freshness(tables.new(COMMITS).sparkSession, given.read_to, given.clusters)),
+    Step(GROUP_FACTS, _group_facts),
+    Step(MEMBERS, lambda tables, _: members(tables.now(LAST_RECORDS))),
+    Step(
+        GROUPS,
+        lambda tables, _: groups(tables.now(LAST_RECORDS), tables.now(GROUP_FACTS), tables.now(CURRENT_OFFSETS)),
+    ),
+    Step(MOVES, lambda tables, given: last_moves(tables.then(MOVES).unionByName(_moves(tables, given)))),
+    Step(PACES, _paces),
+    Step(RATES, _rates, adds=True),
+    Step(LAG, _lag),
+    Step(REWINDS, _rewinds, adds=True),
+    Step(RECENT_REWINDS, _recent_rewinds),
+    Step(STALE, _stale),
+    Step(STATUS, _status),
 )
 """In an order in which each has what it needs; a new table is a line here."""
-
-
-def _lag(made: Tables) -> DataFrame:
-    return lag(made["current_offsets"], made["log_offsets"], made["commits"], made["freshness"])
-
-
-def _status(made: Tables) -> DataFrame:
-    return status(made["commits"], made["lag"], made["rewinds"], made["groups"], made["group_events"])
-
-
-def _stale(made: Tables, given: Given) -> DataFrame:
-    return stale(
-        made["current_offsets"],
-        made["log_offsets"],
-        made["group_records"],
-        made["groups"],
-        StaleLimits(given.now_ms, retentions=given.retentions),
-    )

@@ -20,11 +20,14 @@ _NUMBERS = ("generation", "group_epoch", "assignment_epoch")
 _EVENT = "struct<event:string,member_id:string,instance_id:string,client_id:string,client_host:string>"
 
 
-def group_events(group_records: DataFrame) -> DataFrame:
+def group_events(group_records: DataFrame, facts: DataFrame | None = None) -> DataFrame:
     """Events of rows of tables.GROUP_RECORDS. Where compaction has removed earlier records, a group's first record
     that is left tells only what it says itself: not that the group was created or its members joined then.
+
+    Where the rows begin with carried ones (transforms.latest.last_records), `facts` (tables.state.GROUP_FACTS) tell
+    since when groups have been there; the events of carried rows are none.
     """
-    steps = _with_migration(_with_count(_steps(group_records)))
+    steps = _with_migration(_with_count(_steps(group_records), facts))
     found = steps.select("*", F.explode(_events()).alias("found")).select(
         *_GROUP,
         F.col("log_time").alias("event_time"),
@@ -65,7 +68,7 @@ def _falls() -> Column:
     return F.coalesce(now < before, F.lit(False))
 
 
-def _with_count(steps: DataFrame) -> DataFrame:
+def _with_count(steps: DataFrame, facts: DataFrame | None) -> DataFrame:
     """How many members the group has after each step, and when the first step was that is left of it."""
     change = F.when(F.col("kind") != "member", 0).otherwise(
         (~F.col("is_tombstone")).cast("int") - F.col("was_there").cast("int")
@@ -75,7 +78,11 @@ def _with_count(steps: DataFrame) -> DataFrame:
     counted = steps.withColumn("count", F.sum(change).over(so_far).cast("int")).withColumn(
         "count", F.when(is_classic, F.array_size("people")).otherwise(F.greatest("count", F.lit(0)))
     )
-    return counted.withColumn("began", F.min("log_time").over(so_far))
+    counted = counted.withColumn("began", F.min("log_time").over(so_far))
+    if facts is None:
+        return counted
+    then = facts.select(*_GROUP, F.col("began").alias("had_begun"))
+    return counted.join(then, list(_GROUP), "left").withColumn("began", F.least("began", "had_begun"))
 
 
 def _with_migration(steps: DataFrame) -> DataFrame:
@@ -139,7 +146,7 @@ def _events() -> Column:
     person = [F.coalesce(F.col(name), F.col(f"last.{name}")) for name in _PERSON[1:]]
     of_member = {
         "joined": is_member & is_new & ~moved,
-        "left": is_member & F.col("is_tombstone") & (F.col("was_there") | is_first) & ~moved,
+        "left": is_member & F.col("is_tombstone") & ~moved,  # of one without records: compaction has taken them
     }
     single = [_event(name, when, no_member) for name, when in of_group.items()]
     single += [_event(name, when, [F.col("member_id"), *person]) for name, when in of_member.items()]

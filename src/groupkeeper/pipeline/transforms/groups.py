@@ -15,8 +15,8 @@ _KEY = ["cluster", "group_id"]
 _OWN = ("group_type", "protocol_type", "protocol", "generation", "group_epoch")
 
 
-def groups(group_records: DataFrame, group_events: DataFrame, current_offsets: DataFrame) -> DataFrame:
-    """The groups of rows of tables.GROUP_RECORDS and tables.CURRENT_OFFSETS; tables.GROUP_EVENTS tells when they
+def groups(group_records: DataFrame, facts: DataFrame, current_offsets: DataFrame) -> DataFrame:
+    """The groups of rows of tables.GROUP_RECORDS and tables.CURRENT_OFFSETS; tables.state.GROUP_FACTS tells when they
     rebalanced.
     """
     offsets = current_offsets.groupBy(*_KEY).agg(
@@ -24,9 +24,7 @@ def groups(group_records: DataFrame, group_events: DataFrame, current_offsets: D
         F.count(F.lit(1)).cast("int").alias("partitions"),
         F.max("commit_time").alias("last_commit_time"),
     )
-    rebalanced = (
-        group_events.where("event = 'rebalanced'").groupBy(*_KEY).agg(F.max("event_time").alias("last_rebalance_time"))
-    )
+    rebalanced = facts.select(*_KEY, F.array_max("rebalanced").alias("last_rebalance_time"))
     joined = _described(group_records).join(offsets, _KEY, "full").join(rebalanced, _KEY, "left")
     is_simple = F.col("group_type").isNull()
     no = F.lit(0)

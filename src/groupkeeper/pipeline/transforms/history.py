@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
@@ -11,7 +14,10 @@ from groupkeeper.pipeline.tables.log import GROUP_RECORD
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["IS_COMMIT", "commits", "group_records"]
+__all__ = ["IS_COMMIT", "commits", "group_records", "is_before", "is_from"]
+
+_Offsets = Mapping[str, Mapping[int, int]]
+"""By cluster and partition of the offsets topic."""
 
 IS_COMMIT = f"coalesce(record_type IN {COMMIT_TYPES}, false) AND problem IS NULL"
 """Of decoded records: whether a row is an offset commit or its deletion; never null."""
@@ -43,3 +49,25 @@ def group_records(decoded: DataFrame) -> DataFrame:
         .withColumn("group_record", F.from_json("group_record", schema))
         .select(*columns)
     )
+
+
+def is_from(known: _Offsets) -> Column:
+    """Whether a row is from these offsets on, by cluster and partition; true of those that are not named."""
+    if not known:
+        return F.lit(True)
+    return F.col("log_offset") >= F.coalesce(_own(known)[F.col("log_partition").cast("string")], F.lit(0))
+
+
+def is_before(cut: _Offsets) -> Column:
+    """Whether a row is from before these offsets; true of clusters that are not named."""
+    if not cut:
+        return F.lit(True)
+    own = _own(cut)
+    end = F.coalesce(own[F.col("log_partition").cast("string")], F.lit(0))
+    return own.isNull() | (F.col("log_offset") < end)
+
+
+def _own(offsets: _Offsets) -> Column:
+    """Those of a row's cluster. As one literal: a fleet has thousands, and each would be a call of Java's."""
+    text = json.dumps({name: {str(number): offset for number, offset in own.items()} for name, own in offsets.items()})
+    return F.from_json(F.lit(text), "map<string,map<string,bigint>>")[F.col("cluster")]

@@ -8,9 +8,10 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.times import ms_between
 
-__all__ = ["lag"]
+__all__ = ["lag", "topics_to_estimate"]
 
 _PARTITION = list(LOG_OFFSETS.key)
+_IS_ESTIMATED = "NOT is_exact AND lag > 0"
 
 
 def lag(
@@ -23,6 +24,33 @@ def lag(
     between commits of that partition, of any group (rows of tables.COMMITS): a commit of an offset shows that the
     records before it were there.
     """
+    judged = _judged(current_offsets, log_offsets, freshness)
+    estimated = _estimated(judged.where(_IS_ESTIMATED), commits)
+    joined = judged.join(estimated, list(LAG.key), "left")
+    time = F.coalesce("first.time", "estimated_time")
+    lag_ms = F.when(F.col("is_nothing"), F.lit(0)).otherwise(_age(time))
+    no_committed = (F.col("committed_lag") == 0) | ~F.col("first.is_committed_there")
+    committed_ms = F.coalesce(_age(F.col("first.committed_time")), F.col("lag_ms"))
+    basis = F.when(F.col("is_exact"), "exact").when(F.col("estimated_time").isNotNull(), "interpolated")
+    return (
+        joined.withColumn("lag_ms", lag_ms)
+        .withColumn("committed_lag_ms", F.when(no_committed, F.lit(0)).otherwise(committed_ms))
+        .withColumn("lag_basis", F.coalesce(basis, F.lit("unknown")))
+        .withColumn("problem", F.when(F.col("lag_ms").isNull(), F.col("problem")))
+        .select(*LAG.names)
+    )
+
+
+def topics_to_estimate(
+    current_offsets: DataFrame, log_offsets: DataFrame, freshness: DataFrame | None = None
+) -> DataFrame:
+    """The topics, by name, of which `lag` looks at earlier commits."""
+    judged = _judged(current_offsets, log_offsets, freshness)
+    return judged.where(_IS_ESTIMATED).select("topic").distinct()
+
+
+def _judged(current_offsets: DataFrame, log_offsets: DataFrame, freshness: DataFrame | None) -> DataFrame:
+    """With lag in records, and whether its time is told (`is_exact`): by a record, or as there is none."""
     asked = (
         _with_not_read(current_offsets, freshness)
         .select(*LAG.key, "committed_offset", "commit_time", "not_read")
@@ -37,21 +65,7 @@ def lag(
     )
     nothing = (F.col("lag") == 0) | ~F.col("first.is_there")
     is_exact = nothing | F.col("first.time").isNotNull()
-    no_committed = (F.col("committed_lag") == 0) | ~F.col("first.is_committed_there")
-    judged = measured.withColumn("is_exact", F.coalesce(is_exact, F.lit(False)))
-    estimated = _estimated(judged.where("NOT is_exact AND lag > 0"), commits)
-    joined = judged.join(estimated, list(LAG.key), "left")
-    time = F.coalesce("first.time", "estimated_time")
-    lag_ms = F.when(nothing, F.lit(0)).otherwise(_age(time))
-    committed_ms = F.coalesce(_age(F.col("first.committed_time")), F.col("lag_ms"))
-    basis = F.when(F.col("is_exact"), "exact").when(F.col("estimated_time").isNotNull(), "interpolated")
-    return (
-        joined.withColumn("lag_ms", lag_ms)
-        .withColumn("committed_lag_ms", F.when(no_committed, F.lit(0)).otherwise(committed_ms))
-        .withColumn("lag_basis", F.coalesce(basis, F.lit("unknown")))
-        .withColumn("problem", F.when(F.col("lag_ms").isNull(), F.col("problem")))
-        .select(*LAG.names)
-    )
+    return measured.withColumn("is_nothing", nothing).withColumn("is_exact", F.coalesce(is_exact, F.lit(False)))
 
 
 def _age(time: Column) -> Column:

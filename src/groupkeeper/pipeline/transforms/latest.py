@@ -1,13 +1,20 @@
-"""What each key says now."""
+"""What each key says now; and of history the rows that later ones are told from: with them in front, new rows give what
+all of history gives.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-__all__ = ["latest", "latest_records"]
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.transforms.record_kinds import is_group
+
+__all__ = ["last_commits", "last_records", "latest", "latest_records"]
+
+_GROUP = ("cluster", "group_id")
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -26,3 +33,28 @@ def latest_records(group_records: DataFrame) -> DataFrame:
         "problem IS NULL AND group_id IS NOT NULL AND record_name != 'ConsumerGroupRegularExpression'"
     )
     return latest(own, ("cluster", "group_id", "record_name", "member_id"))
+
+
+def last_commits(commits: DataFrame) -> DataFrame:
+    """Of rows of tables.COMMITS the last commit of each key and, when it is later, its tombstone."""
+    is_live = ~F.col("is_tombstone")
+    last, last_live = _last(COMMITS.names), _last(COMMITS.names, is_live)
+    rows = commits.groupBy(*_GROUP, "topic", "partition").agg(last.alias("last"), last_live.alias("live"))
+    both = F.filter(F.array("live", "last"), lambda row: row.isNotNull())
+    return rows.select(F.explode(F.array_distinct(both)).alias("row")).select("row.*")
+
+
+def last_records(group_records: DataFrame) -> DataFrame:
+    """Of rows of tables.GROUP_RECORDS the last one of each key. Members that are gone are left out, unless the record
+    that says so is their group's last.
+    """
+    by_key = group_records.where("group_id IS NOT NULL").groupBy(*_GROUP, "record_name", "member_id")
+    latest = by_key.agg(_last(GROUP_RECORDS.names).alias("row"))
+    ends = latest.groupBy(*_GROUP).agg(F.max("row.log_offset").alias("end"))
+    kept = ~F.col("is_tombstone") | F.coalesce(is_group(), F.lit(False)) | (F.col("log_offset") == F.col("end"))
+    return latest.select("row.*").join(ends, list(_GROUP)).where(kept).select(*GROUP_RECORDS.names)
+
+
+def _last(names: Sequence[str], when: Column | None = None) -> Column:
+    row, offset = F.struct(*names), F.col("log_offset")
+    return F.max_by(row, offset) if when is None else F.max_by(F.when(when, row), F.when(when, offset))

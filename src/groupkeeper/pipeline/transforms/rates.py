@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import RATES
+from groupkeeper.pipeline.transforms.times import before
 
-__all__ = ["rates"]
+__all__ = ["open_minutes", "rates"]
+
+_OPEN_MS = 10 * 60 * 1000
 
 _NUMBERS = tuple(name for name in RATES.names if name not in RATES.key)
 
 
-def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
-    """Per group, and per cluster (`group_id` null), of rows of tables.COMMITS and tables.GROUP_EVENTS.
+def rates(commits: DataFrame, group_events: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """Per group, and per cluster (`group_id` null), of rows of tables.COMMITS and tables.GROUP_EVENTS; to `known` rows
+    of tables.RATES they are added.
 
     Minutes are those of the records in the log. Tombstones of unknown cause are counted by themselves, and so are those
     that went with their group: the deletion of a group is in none of the four meters.
@@ -34,7 +38,14 @@ def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
         counts = counts.unionByName(other, allowMissingColumns=True)
     by_group = _sums(counts, *RATES.key)
     of_cluster = _sums(by_group, "cluster", "minute").withColumn("group_id", F.lit(None).cast("string"))
-    return by_group.unionByName(of_cluster).select(*RATES.names)
+    new = by_group.unionByName(of_cluster).select(*RATES.names)
+    return new if known is None else _sums(new.unionByName(known), *RATES.key).select(*RATES.names)
+
+
+def open_minutes(rates: DataFrame, column: str) -> DataFrame:
+    """Whether the counts of a minute may still grow, as a column: those of a cluster's last ten minutes may."""
+    last = F.max("minute").over(Window.partitionBy("cluster"))
+    return rates.withColumn(column, F.coalesce(F.col("minute") >= before(last, _OPEN_MS), F.lit(True)))
 
 
 def _removals(commits: DataFrame, group_events: DataFrame) -> DataFrame:

@@ -31,9 +31,14 @@ class StaleLimits(NamedTuple):
 
 
 def stale(
-    current_offsets: DataFrame, log_offsets: DataFrame, group_records: DataFrame, groups: DataFrame, limits: StaleLimits
+    current_offsets: DataFrame,
+    log_offsets: DataFrame,
+    group_records: DataFrame,
+    groups: DataFrame,
+    facts: DataFrame,
+    limits: StaleLimits,
 ) -> DataFrame:
-    """Of rows of the tables of those names. An offset can be there for several reasons.
+    """Of rows of the tables of those names (tables.state.GROUP_FACTS). An offset can be there for several reasons.
 
     A quiet topic whose group is there and has read everything is not idle, however old the commit.
     """
@@ -57,16 +62,15 @@ def stale(
         .withColumn("lost_records", lost)
         .select(*STALE.names)
     )
-    return by_offset.unionByName(_idle_groups(groups, group_records, now, limits.idle_days)).select(*STALE.names)
+    return by_offset.unionByName(_idle_groups(groups, facts, now, limits.idle_days)).select(*STALE.names)
 
 
-def _idle_groups(groups: DataFrame, group_records: DataFrame, now: Column, idle_days: float) -> DataFrame:
+def _idle_groups(groups: DataFrame, facts: DataFrame, now: Column, idle_days: float) -> DataFrame:
     """Groups without members of which nothing has been heard: no commit, no change of the group itself."""
-    changes = group_records.groupBy(*_GROUP).agg(F.max("log_time").alias("changed"))
     last = F.greatest("last_commit_time", "changed")
     return (
         groups.where("members = 0")
-        .join(changes, _GROUP, "left")
+        .join(facts.select(*_GROUP, "changed"), _GROUP, "left")
         .withColumn("idle_days", ms_between(last, now) / _DAY_MS)
         .where(F.col("idle_days") >= idle_days)
         .select(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import STATUS
+from groupkeeper.pipeline.transforms.paces import usual
 from groupkeeper.pipeline.transforms.times import after, before, ms_between
 
 __all__ = ["ORDER", "RULES", "StatusRules", "status"]
@@ -27,7 +28,7 @@ class StatusRules(NamedTuple):
 
     A group that commits seldom is given `intervals` times its usual time between commits, or between moves ahead,
     within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. A record that has
-    waited for `lagging_ms` makes a group that moves on lag. Commits are looked at as far back as `look_back_ms`; a
+    waited for `lagging_ms` makes a group that moves on lag. Moves back are looked at as far back as `look_back_ms`; a
     group without members that has committed nothing since loses no records, it has been left. One that has rebalanced
     `rebalances` times in the last `rebalances_ms` is unstable. A commit that is younger than `recent_ms` is one of now.
     """
@@ -51,14 +52,15 @@ _OF_UNKNOWN_AGE = "there are records to read, of unknown age"
 
 
 def status(
-    commits: DataFrame,
+    paces: DataFrame,
     lag: DataFrame,
     rewinds: DataFrame,
     groups: DataFrame,
-    group_events: DataFrame,
+    facts: DataFrame,
     rules: StatusRules = RULES,
 ) -> DataFrame:
-    """Of rows of the tables of those names, at the instant of each cluster's measurement.
+    """Of rows of the tables of those names (tables.state has `paces` and, as GROUP_FACTS, `facts`), at the instant of
+    each cluster's measurement.
 
     losing: records were deleted before it read them · stopped: a record waits, and nothing was committed for as long ·
     stalled: commits come, but of the same offset · rewound: behind where it had been, and on the way · lagging: the
@@ -68,9 +70,10 @@ def status(
     machine's: they are compared as they are, so that a clock which is off by a minute moves the limits by a minute.
     """
     now = F.col("measured_time")
-    steps = _steps(commits, lag, rules)
+    gaps = (usual(f"{each}_gaps").alias(f"{each}_gap") for each in ("commit", "move"))
+    steps = paces.select(*_KEY, "moved_time", "first_time", *gaps)
     gone_back = _gone_back(rewinds, lag, rules)
-    facts = (
+    known = (
         lag.join(steps, _KEY, "left")
         .join(gone_back, _KEY, "left")
         .join(groups.select("cluster", "group_id", "group_type", "members"), ["cluster", "group_id"], "left")
@@ -82,7 +85,7 @@ def status(
             "stuck_ms", F.least("lag_ms", ms_between(F.coalesce("moved_time", "first_time", "commit_time"), now))
         )
     )
-    judged = facts.withColumn("verdict", _verdict(rules)).select(
+    judged = known.withColumn("verdict", _verdict(rules)).select(
         *_KEY,
         F.col("verdict.status").alias("status"),
         F.col("verdict.since").alias("since_time"),
@@ -90,35 +93,8 @@ def status(
         F.col("verdict.rule").alias("rule"),
         "lag_ms",
     )
-    rebalances = _rebalances(group_events, lag, rules)
+    rebalances = _rebalances(facts, lag, rules)
     return judged.unionByName(_by_group(judged, rebalances, rules)).select(*STATUS.names)
-
-
-def _steps(commits: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
-    """Of each partition: when it last moved, its usual times between commits and between moves, and the first commit
-    that was looked at.
-    """
-    recent = (
-        commits.where("NOT is_tombstone")
-        .join(lag.select(*_KEY, "measured_time"), _KEY)
-        .where(F.col("commit_time") >= before(F.col("measured_time"), rules.look_back_ms))
-    )
-    by_key = Window.partitionBy(*_KEY).orderBy("log_offset")
-    has_moved = F.col("committed_offset") != F.lag("committed_offset").over(by_key)
-    timed = recent.withColumn("move_time", F.when(has_moved, F.col("commit_time")))
-    earlier = F.last("move_time", ignorenulls=True).over(by_key.rowsBetween(Window.unboundedPreceding, -1))
-    move_gap = F.when(F.col("move_time").isNotNull(), ms_between(earlier, F.col("move_time")))
-    return (
-        timed.withColumn("move_gap", move_gap)
-        .withColumn("commit_gap", ms_between(F.lag("commit_time").over(by_key), F.col("commit_time")))
-        .groupBy(*_KEY)
-        .agg(
-            F.max("move_time").alias("moved_time"),
-            F.percentile_approx("move_gap", 0.5).alias("move_gap"),
-            F.percentile_approx("commit_gap", 0.5).alias("commit_gap"),
-            F.min("commit_time").alias("first_time"),
-        )
-    )
 
 
 def _gone_back(rewinds: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
@@ -231,15 +207,19 @@ def _shown(milliseconds: Column) -> Column:
     return F.when((milliseconds > 0) & (milliseconds < 1000), "under 1 s").otherwise(shown)
 
 
-def _rebalances(group_events: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
+def _rebalances(facts: DataFrame, lag: DataFrame, rules: StatusRules) -> DataFrame:
     """How often groups have rebalanced lately, and from when on, of those that have too often."""
     now = lag.groupBy("cluster").agg(F.max("measured_time").alias("now"))
+    since = before(F.col("now"), rules.rebalances_ms)
     return (
-        group_events.where("event = 'rebalanced'")
-        .join(F.broadcast(now), "cluster")
-        .where(F.col("event_time") >= before(F.col("now"), rules.rebalances_ms))
-        .groupBy("cluster", "group_id")
-        .agg(F.count(F.lit(1)).alias("rebalances"), F.min("event_time").alias("unstable_since"))
+        facts.join(F.broadcast(now), "cluster")
+        .withColumn("lately", F.filter("rebalanced", lambda time: time >= since))
+        .select(
+            "cluster",
+            "group_id",
+            F.array_size("lately").alias("rebalances"),
+            F.array_min("lately").alias("unstable_since"),
+        )
         .where(F.col("rebalances") >= rules.rebalances)
     )
 

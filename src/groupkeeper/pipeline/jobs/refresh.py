@@ -1,0 +1,157 @@
+"""One refresh: all tables that are not history, of the rows that came since the one before, at one instant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from groupkeeper.pipeline.errors import cause_of, first_line
+from groupkeeper.pipeline.jobs.ledger import NextOffsets, Tables
+from groupkeeper.pipeline.jobs.output import Output, Staged
+from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given, Step
+from groupkeeper.pipeline.jobs.watch import Problem, Run
+from groupkeeper.pipeline.kafka.instants import Instant, Instants
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
+from groupkeeper.pipeline.tables.state import CARRIED
+from groupkeeper.pipeline.transforms.history import is_before
+
+__all__ = ["make_tables"]
+
+_HISTORY = (COMMITS, GROUP_RECORDS)
+_ADDED = tuple(step.table for step in STEPS if step.adds)
+
+
+class Written(NamedTuple):
+    """A table that was written aside. `open_files`: of one that rows are added to, those that are only for now."""
+
+    staged: Staged
+    open_files: list[str]
+
+
+class Frames:
+    """What steps are made of (steps.Sources). What one needs and is not written yet is waited for. History is that of
+    one moment: rows that come meanwhile, or were written since the instant, are for the next time.
+
+    `from_start`: nothing is carried, the tables are made of all of the history.
+    """
+
+    def __init__(self, output: Output, instants: Instants, *, from_start: bool = False) -> None:
+        with output.lock:  # nothing is appended between the ledger and the two tables
+            made_to = None if from_start else output.ledger.made_to
+            self.from_start = made_to is None
+            self.made_to = made_to or {}
+            known = output.ledger.next_offsets
+            new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in _HISTORY}
+            self._then = {
+                table.name: output.spark.createDataFrame([], table.ddl) if self.from_start else output.read(table)
+                for table in CARRIED
+            }
+            self._then |= {
+                table.name: output.spark.createDataFrame([], table.ddl) if self.from_start else output.open_rows(table)
+                for table in _ADDED
+            }
+        self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
+        beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
+        self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
+        self._output = output
+        self._written: dict[str, Future[Written]] = {}
+
+    def add(self, table: Table, written: Future[Written]) -> None:
+        """A table that is being written."""
+        self._written[table.name] = written
+
+    def written(self, table: Table) -> Written:
+        """A table as it was written aside; what made it fail is raised."""
+        return self._written[table.name].result()
+
+    def new(self, table: Table) -> DataFrame:
+        return self._new[table.name]
+
+    def past(self, table: Table) -> DataFrame:
+        return self._output.read(table)
+
+    def then(self, table: Table) -> DataFrame:
+        return self._then[table.name]
+
+    def now(self, table: Table) -> DataFrame:
+        return self.written(table).staged.frame
+
+
+def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
+    """Up to where the history of a cluster is that of the instant."""
+    if instant is None:
+        return dict(known)
+    return {number: min(offset, instant.stable.get(number, 0)) for number, offset in known.items()}
+
+
+def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = False) -> None:
+    """Every step's table, side by side, and all of them in their places together; one that fails keeps those that
+    need it as they were. `from_start`: of the whole history.
+    """
+    run.watch.making(len(STEPS))
+    for table in (*_HISTORY, *_ADDED):
+        try:
+            output.merge(table)
+        except (PySparkException, Py4JError) as error:
+            run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
+    for table in _HISTORY:
+        run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
+    frames = Frames(output, given.clusters.instants, from_start=from_start)
+    given = given._replace(made_to=frames.made_to, read_to=frames.read_to)
+    pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
+    try:
+        for step in STEPS:  # a step waits only for those before it, which have a thread already: none waits for ever
+            frames.add(step.table, pool.submit(_write, output, step, frames, given))
+        pool.shutdown()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    written: dict[str, Written] = {}
+    for step in STEPS:
+        try:
+            written[step.table.name] = frames.written(step.table)
+        except (PySparkException, Py4JError) as error:
+            run.fail(Problem(None, f"table {step.table.name}: {_said(error)}"))
+    _publish(output, written, frames.read_to, from_start=frames.from_start)
+    for step in STEPS:
+        if step.table.name in written and step.table not in CARRIED:
+            run.write(step.table.name, output.rows_of(step.table))
+    output.discard(each.staged for each in written.values())
+
+
+def _write(output: Output, step: Step, frames: Frames, given: Given) -> Written:
+    made = step.make(frames, given)
+    if step.adds:
+        name = step.table.name
+        is_first = frames.from_start or output.ledger.files(name) == output.ledger.open_files(name)
+        return Written(*output.stage_parts(made, step.table, OPEN, is_needed=is_first))
+    return Written(output.stage(made, step.table), [])
+
+
+def _publish(output: Output, written: Mapping[str, Written], read_to: NextOffsets, *, from_start: bool) -> None:
+    """Where one is missing of those that the next refresh goes on from, it goes on from where this one did."""
+    added = [table.name for table in _ADDED]
+    needed = {*added, *(table.name for table in CARRIED)}
+    replaced = {name: each.staged for name, each in written.items() if name not in needed}
+    if not needed <= written.keys():
+        output.publish(replaced)
+        return
+    replaced |= {table.name: written[table.name].staged for table in CARRIED}
+    output.refresh(
+        Tables(
+            {name: each.directory for name, each in replaced.items()},
+            {name: written[name].staged.files for name in added},
+            {name: written[name].open_files for name in added},
+            from_start,
+        ),
+        read_to,
+    )
+
+
+def _said(error: Exception) -> str:
+    return cause_of(error) or first_line(error)

@@ -1,0 +1,79 @@
+"""What is carried from one refresh to the next, so that none reads the history again: as much as there is now, not as
+much as there ever was. Below DIR/_groupkeeper; its columns are no contract.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.tables.derived import REWINDS
+from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+
+__all__ = ["CARRIED", "GROUP_FACTS", "LAST_COMMITS", "LAST_RECORDS", "MOVES", "PACES", "RECENT_REWINDS"]
+
+_GROUP = (Column("cluster", pa.string(), "name of the cluster"), Column("group_id", pa.string(), "the group"))
+_PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
+_BY_GROUP = ("cluster", "group_id")
+_BY_COMMITTED = (*_BY_GROUP, "topic", "partition")
+_FOLDER = "_groupkeeper/carried_"
+
+LAST_COMMITS = Table(
+    f"{_FOLDER}commits", "last commit, and last tombstone if that is later", COMMITS.key, COMMITS.columns
+)
+
+LAST_RECORDS = Table(
+    f"{_FOLDER}records",
+    "last record of each key, unless it says that a member is gone, and last record of each group",
+    GROUP_RECORDS.key,
+    GROUP_RECORDS.columns,
+)
+
+GROUP_FACTS = Table(
+    f"{_FOLDER}groups",
+    "group that has ever had a record",
+    _BY_GROUP,
+    (
+        *_GROUP,
+        Column("began", TIME, "the earliest record that shows an event; null: none"),
+        Column("changed", TIME, "the latest record of any kind"),
+        Column("was_empty", pa.bool_(), "whether it had no members after the last event; null: not known"),
+        Column("rebalanced", pa.list_(TIME), "the last rebalances, in order: those of RULES.rebalances_ms"),
+    ),
+)
+
+MOVES = Table(
+    f"{_FOLDER}moves",
+    "group and partition: the last commit of another offset than the one before",
+    _BY_COMMITTED,
+    (
+        *_GROUP,
+        *_PARTITION,
+        Column("rewind_time", TIME, "when it was committed"),
+        Column("from_offset", pa.int64(), "the offset before"),
+        Column("to_offset", pa.int64(), "the offset after"),
+        Column("topic_id", pa.string(), "id of the topic; null: not given"),
+        Column("was_removed", pa.bool_(), "whether the offset before had been removed"),
+        Column("was_empty", pa.bool_(), "whether the group had no members then; null: not known"),
+        Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
+        Column("log_offset", pa.int64(), "offset of the commit there"),
+    ),
+)
+
+PACES = Table(
+    f"{_FOLDER}paces",
+    "group and partition that has a committed offset: how it has committed since the last tombstone",
+    _BY_COMMITTED,
+    (
+        *_GROUP,
+        *_PARTITION,
+        Column("first_time", TIME, "the first commit"),
+        Column("moved_time", TIME, "the last commit of another offset; null: none"),
+        Column("commit_gaps", pa.list_(pa.int64()), "ms between the last commits, in order"),
+        Column("move_gaps", pa.list_(pa.int64()), "ms between the last commits of another offset, in order"),
+    ),
+)
+
+RECENT_REWINDS = Table(f"{_FOLDER}rewinds", "move back that a status may tell of", REWINDS.key, REWINDS.columns)
+
+CARRIED = (LAST_COMMITS, LAST_RECORDS, GROUP_FACTS, MOVES, PACES, RECENT_REWINDS)
