@@ -146,7 +146,7 @@ class Ledger:
             files[table] = self._parquet(directory)
         moves: list[Move] = []
         removed: list[str] = []
-        opened: dict[str, list[str]] = {}
+        opened: dict[str, list[str]] = dict(self._last.get("open", {}))
         for table, sources in tables.added.items():
             gone = self.files(table) if tables.from_start else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
