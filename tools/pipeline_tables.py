@@ -7,6 +7,7 @@ from pathlib import Path
 from groupkeeper.pipeline.jobs.freshness import MOST_BEHIND_MS
 from groupkeeper.pipeline.tables import DECODED, TABLES, Table
 from groupkeeper.pipeline.tables.schema import ddl_of
+from groupkeeper.pipeline.transforms.paces import GAPS
 from groupkeeper.pipeline.transforms.stale import StaleLimits
 from groupkeeper.pipeline.transforms.status import RULES as STATUS_RULES
 
@@ -65,8 +66,8 @@ groups whose commits are missing for more than {_time(MOST_BEHIND_MS)}, lag and 
 was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.
 
 **Rewinds**: a commit of a lower offset than the one before, also after the offset had been removed. A jump ahead is
-told when the group had no members (a reset; who reads without joining looks the same) or it ends beyond the log, if
-that is still the log of the time (by the topic's id, and the offset was not removed since).
+told when the group had no members (a reset; who reads without joining looks the same) or, as long as the offset
+stands there, when it ends beyond the log, if that is still the log of the time (by the topic's id).
 
 **Clocks.** `log_time` and `commit_time` are of the broker that has the group, the time of a record is its producer's
 (or its broker's, as the topic is set), `measured_time` is of the machine that ran the pipeline. They are compared as
@@ -89,7 +90,7 @@ long nobody has committed or moved on, whichever is shorter:
 (\\*) It has members, or has committed in the last {_time(STATUS_RULES.look_back_ms)}.
 
 The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
-in the last {_time(STATUS_RULES.look_back_ms)}, at least {_time(STATUS_RULES.patience_ms)} and at most
+(the median of the last {GAPS}), at least {_time(STATUS_RULES.patience_ms)} and at most
 {_time(STATUS_RULES.most_patience_ms)}; {_time(STATUS_RULES.empty_patience_ms)} for a group without members. A group
 is as its worst partition. So a topic with a record an hour does not make a group "stopped", nor does a pause after
 fast commits, and a reader that died while its lag was small is seen.

@@ -46,7 +46,11 @@ class Fleet(NamedTuple):
 
 @pytest.fixture(scope="module")
 def fleet(spark: SparkSession) -> Iterator[Fleet]:
-    histories = [random_history(seed) for seed in range(SEED, SEED + COUNT)]
+    yield from fleet_of(spark, COUNT)
+
+
+def fleet_of(spark: SparkSession, count: int) -> Iterator[Fleet]:
+    histories = [random_history(seed) for seed in range(SEED, SEED + count)]
     decoded = spark.createDataFrame(pa.Table.from_batches(batches(histories), DECODED.arrow)).cache()
     records = group_records(decoded).cache()
     history = with_causes(commits(decoded), records).cache()

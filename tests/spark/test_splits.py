@@ -6,12 +6,14 @@ import itertools
 import os
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark import reference
-from tests.spark.test_reference import COUNT, MINUTE, SEED, Fleet, compare, fleet, millis
+from tests.spark.test_reference import MINUTE, SEED, Fleet, compare, fleet_of, millis
+from tests.spark.traces import DAY, Trace
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given
@@ -32,8 +34,9 @@ from groupkeeper.pipeline.transforms.history import is_before, is_from
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
-__all__ = ["fleet"]
+pytestmark = pytest.mark.long
 
+COUNT = int(os.environ.get("PIPELINE_HISTORIES", "40"))
 TIMES = int(os.environ.get("PIPELINE_SPLITS", "2"))
 """So many refreshes come before the last one."""
 
@@ -108,6 +111,11 @@ class Refreshed:
 
     def _empty(self, table: Table) -> DataFrame:
         return self._spark.createDataFrame([], table.ddl)
+
+
+@pytest.fixture(scope="module")
+def fleet(spark: SparkSession) -> Iterator[Fleet]:
+    yield from fleet_of(spark, COUNT)
 
 
 @pytest.fixture(scope="module")
@@ -193,3 +201,38 @@ def test_how_groups_commit(refreshed: Refreshed, fleet: Fleet) -> None:
     rows = [sorted(map(repr, each.select(*PACES.names).collect())) for each in (wanted, found)]
     assert rows[0] == rows[1]
     assert len(rows[0]) > COUNT
+
+
+def refreshed_twice(spark: SparkSession, trace: Trace, cut: int) -> Refreshed:
+    """A trace that is read up to an offset, and then to its end."""
+    fleet = Fleet({}, trace.commits(spark), trace.group_records(spark), trace.commits(spark))
+    found = Refreshed(spark, fleet)
+    found.refresh({}, {"c": {0: cut}})
+    found.refresh({"c": {0: cut}}, {"c": {0: 2**40}})
+    return found
+
+
+def test_a_member_that_is_gone_changed_its_group(spark: SparkSession) -> None:
+    """The offset goes soon after that, so it has expired; long after its time alone that would be unknown."""
+    trace = Trace()
+    trace.record(0, "ConsumerGroupMetadata", group_epoch=1)
+    trace.record(0, "ConsumerGroupMemberMetadata", member_id="a", client_id="app")
+    trace.commit(1, 5)
+    left = trace.record(30 * DAY, "ConsumerGroupMemberMetadata", member_id="a", gone=True)
+    trace.commit(30 * DAY + 60, None)
+    found = refreshed_twice(spark, trace, left + 1)
+    assert [row.removed_by for each in found.causes for row in each.collect()] == ["expired"]
+
+
+def test_a_group_that_was_there_is_not_new_at_its_second_epoch(spark: SparkSession) -> None:
+    """Not even where the clock has gone back meanwhile."""
+    trace = Trace()
+    trace.record(0, "ShareGroupMemberMetadata", member_id="a", client_id="app")
+    trace.record(0, "ShareGroupMemberMetadata", member_id="a", gone=True)
+    last = trace.record(20, "ShareGroupMemberMetadata", member_id="b", gone=True)
+    trace.record(10, "ShareGroupMemberMetadata", member_id="c", client_id="app")
+    trace.record(10, "ShareGroupMetadata", group_epoch=2)
+    found = refreshed_twice(spark, trace, last + 1).rows(GROUP_EVENTS).orderBy("log_offset", "event").collect()
+    assert [(row.event, row.member_id) for row in found] == [
+        ("joined", "a"), ("emptied", ""), ("left", "a"), ("left", "b"), ("joined", "c")
+    ]  # fmt: skip

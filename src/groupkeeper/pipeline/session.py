@@ -48,6 +48,7 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.sql.codegen.cache.maxEntries": "2000",  # a refresh has more than 100: each would be compiled again
     "spark.sql.shuffle.partitions": "{cores}",
     "spark.ui.enabled": "false",
 }

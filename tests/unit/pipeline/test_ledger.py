@@ -12,7 +12,7 @@ import pytest
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.files import Busy, LocalFiles
-from groupkeeper.pipeline.jobs.ledger import Ledger
+from groupkeeper.pipeline.jobs.ledger import Ledger, Tables
 from groupkeeper.pipeline.jobs.output import open_output
 
 
@@ -134,6 +134,74 @@ def test_killed_at_any_step_of_a_merge(tmp_path: Path, number: int, is_behind: b
     ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
     assert ledger.files("commits") == sorted(path.name for path in (tmp_path / "commits").iterdir())
     assert len(ledger.files("commits")) == 2
+
+
+def refresh(files: LocalFiles, root: Path, run_name: str) -> None:
+    """Make a table that rows are added to, with one row that is only for now, and carry all rows that were seen."""
+    ledger = Ledger(files, str(root))
+    made_to = ledger.made_to
+    seen = next((root / "_groupkeeper" / "carried_rows").iterdir()).read_text() if made_to else ""
+    fresh = ledger.fresh_files("commits") if made_to else ledger.files("commits")
+    text = "".join((root / "commits" / name).read_text() for name in sorted(fresh))
+    new = text[text.index(seen[-1]) + 1 :] if seen and seen[-1] in text else text
+    stage(root, f"{run_name}-carried/{run_name}.parquet", seen + new)
+    tables = Tables(
+        {"_groupkeeper/carried_rows": f"_groupkeeper/staging/{run_name}-carried"},
+        {"events": [stage(root, f"{run_name}-events", new)]},
+        {"events": [stage(root, f"{run_name}-open", f"<{seen + new}>")]},
+        from_start=not made_to,
+    )
+    ledger.refresh(tables, ledger.next_offsets)
+
+
+def refreshes(files: LocalFiles, root: Path, log: list[str]) -> None:
+    for end in (5, 6, 7):
+        run(files, root, f"run{end}", log[:end])
+        refresh(files, root, f"refresh{end}")
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+@pytest.mark.parametrize("number", range(1, 38))
+def test_killed_at_any_step_of_a_refresh(tmp_path: Path, number: int, is_behind: bool) -> None:
+    log = list("abcdefgh")
+    run(LocalFiles(tmp_path), tmp_path, "first", log[:4])
+    refresh(LocalFiles(tmp_path), tmp_path, "first-refresh")
+    dying = DyingFiles(tmp_path, number, is_behind=is_behind)
+    with pytest.raises(Killed):
+        refreshes(dying, tmp_path, log)
+    run(LocalFiles(tmp_path), tmp_path, "last", log)
+    refresh(LocalFiles(tmp_path), tmp_path, "last-refresh")
+    texts = [path.read_text() for path in sorted((tmp_path / "events").iterdir())]
+    assert "".join(text for text in texts if text[:1] != "<") == "abcdefgh"
+    assert [text for text in texts if text[:1] == "<"] == ["<abcdefgh>"]
+    ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
+    assert ledger.files("events") == sorted(path.name for path in (tmp_path / "events").iterdir())
+    assert (ledger.made_to, ledger.fresh_files("commits")) == ({"c": {0: 8}}, [])
+
+
+def test_rows_behind_the_instant_are_for_the_next_refresh(tmp_path: Path) -> None:
+    run(LocalFiles(tmp_path), tmp_path, "first", list("ab"))
+    run(LocalFiles(tmp_path), tmp_path, "second", list("abcd"))
+    ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
+    first, second = ledger.files("commits")[:2], ledger.files("commits")[2:]
+    ledger.refresh(Tables({}, {}, {}), {"c": {0: 2}})
+    for each in (ledger, Ledger(LocalFiles(tmp_path), str(tmp_path))):
+        assert each.fresh_files("commits") == second
+    ledger.refresh(Tables({}, {}, {}), {"c": {0: 3}})
+    assert (ledger.fresh_files("commits"), ledger.made_to) == (second, {"c": {0: 3}})
+    assert ledger.files("commits") == [*first, *second]
+
+
+def test_a_table_that_lost_a_file_is_made_of_the_whole_history(tmp_path: Path) -> None:
+    run(LocalFiles(tmp_path), tmp_path, "first", list("ab"))
+    refresh(LocalFiles(tmp_path), tmp_path, "one")
+    run(LocalFiles(tmp_path), tmp_path, "second", list("abcd"))
+    ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
+    assert (ledger.made_to, len(ledger.fresh_files("commits"))) == ({"c": {0: 2}}, 2)
+    next((tmp_path / "events").iterdir()).unlink()
+    assert Ledger(LocalFiles(tmp_path), str(tmp_path)).made_to is None
+    refresh(LocalFiles(tmp_path), tmp_path, "two")
+    assert sorted(path.read_text() for path in (tmp_path / "events").iterdir()) == ["<abcd>", "abcd"]
 
 
 def test_two_runs_do_not_write_the_same_entry(tmp_path: Path) -> None:

@@ -152,7 +152,8 @@ GROUP_EVENTS = Table(
 
 RATES = Table(
     "rates",
-    "minute, cluster and group in which something happened; group_id null: the whole cluster",
+    "minute, cluster and group in which something happened; group_id null: the whole cluster. Add rows up: a minute of "
+    "which records came more than ten minutes late has another one for them",
     ("cluster", "group_id", "minute"),
     (
         *_GROUP,
