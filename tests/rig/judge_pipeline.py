@@ -387,7 +387,7 @@ def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]
         rows = answer.content.get(name, [])
         if "topic" in next(iter(rows), {}):
             rows = _lasting(truth, rows)
-        if name == "rewinds":
+        if name == "rewinds" and rows:
             uncertain = _uncertain_turns(truth, answer.content)
             rows = [row for row in rows if row["direction"] == "back" and _key(row) not in uncertain]
         chosen = [row for row in rows if row[column] is not None and row.get("lag_basis", "exact") == "exact"

@@ -130,6 +130,7 @@ def test_a_seeded_defect_falls_on_a_row_that_is_judged() -> None:
         return [one["topic"] for each in worse for one in each.content["rewinds"] if one["to_offset"] != 2]
 
     assert (spoilt("gone"), spoilt("gone", "t")) == ([], ["t"])
+    assert not list(judge_pipeline.spoilt(truth, Answer("c", 40, 41, {"lag": []}), random.Random(1)))
 
 
 def test_a_commit_of_unknown_outcome_may_or_may_not_be_in_the_tables() -> None:
