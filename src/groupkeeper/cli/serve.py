@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
@@ -17,12 +17,16 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, clusters_of
 from groupkeeper.client.admin import Admin
+from groupkeeper.live.alerts import Alerts
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.collector import Collector, Schedule
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
-from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
+from groupkeeper.live.rules import BadRules, Rules, read_rules
+from groupkeeper.live.webhooks import Courier, title
+from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter, plain
+from groupkeeper.web.exposition import Sample, labels
 from groupkeeper.web.series import Level
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_MS = 10_000
 _OFF = "off"
+_ALERTS = "alerts"
 _LEVELS = {"partitions": Level.PARTITION, "members": Level.MEMBER}
 _DAY_MS = 24 * 3600 * 1000
 
@@ -80,6 +85,12 @@ def _add_arguments(command: ArgumentParser) -> None:
         metavar="N",
         help=f"of each cluster; default: {Choices().most}",
     )
+    served.add_argument(
+        "--rules",
+        type=_rules,
+        metavar="FILE",
+        help="limits that groups are to keep, and the webhooks that are told when they don't (docs/serve.md)",
+    )
     kept = command.add_argument_group("history")
     kept.add_argument(
         "--history", metavar="FILE", help=f"where it is kept, or '{_OFF}'; default: watched.sqlite beside the journal"
@@ -94,6 +105,15 @@ def _add_arguments(command: ArgumentParser) -> None:
     kept.add_argument(
         "--history-rows", type=values.count, default=BOUNDS.rows, metavar="N", help=f"at most; default: {BOUNDS.rows}"
     )
+
+
+def _rules(path: str) -> Rules:
+    try:
+        return read_rules(path)
+    except BadRules as problem:
+        raise ArgumentTypeError(str(problem)) from None
+    except OSError as problem:
+        raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
 
 
 def _port(text: str) -> int:
@@ -141,20 +161,20 @@ def _run(options: Namespace) -> int:
         raise
     gc.set_threshold(100_000)  # snapshots are large and no cycles
     try:
-        archive = Archive(_history(options))
+        history = _history(options)
+        kept = "" if history is None else history.kept(_ALERTS)
         listening = _listen(options.host, options.port)
     except (HistoryFailed, OSError) as problem:
         complain(f"error: {problem}\n")
         return 1
+    archive = Archive(history)
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [
         Collector(name, _opener(cluster, options.timeout), schedule, archive) for name, cluster in clusters.items()
     ]
-    exporter = Exporter(
-        Choices(options.metric_names, options.series, options.max_series),
-        lambda: (archive.problem is None, archive.failed) if archive.is_kept else None,
-    )
-    speaker = _Speaker(archive)
+    rules = options.rules or Rules((), (), {})
+    watch = _Watch(archive, Alerts(rules, kept), Courier(rules.webhooks, _say))
+    exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
 
     async def run() -> None:
         stop = asyncio.Event()
@@ -162,7 +182,8 @@ def _run(options: Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/metrics\n")
-        await serve(collectors, exporter, listening, stop, speaker.tell)
+        beside = [watch.courier.run()] if rules.webhooks else []
+        await serve(collectors, exporter, listening, stop, watch.take, *beside)
 
     try:
         asyncio.run(run())
@@ -197,28 +218,53 @@ def _opener(cluster: Cluster, timeout_ms: int) -> Callable[[], Admin]:
     return lambda: admin_of(cluster, timeout_ms)
 
 
-class _Speaker:
-    """Says on standard error when a cluster goes or comes back, and when the history cannot be written."""
+def _say(text: str) -> None:
+    complain(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
 
-    def __init__(self, archive: Archive) -> None:
+
+class _Watch:
+    """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
+
+    def __init__(self, archive: Archive, alerts: Alerts, courier: Courier) -> None:
+        self.courier = courier
         self._archive = archive
+        self._alerts = alerts
+        self._state = alerts.state()
         self._said: dict[str, str | None] = {}
+        self._keeping: set[asyncio.Task[None]] = set()
 
-    def tell(self, snapshot: ClusterSnapshot) -> None:
+    def take(self, snapshot: ClusterSnapshot) -> None:
+        """The latest snapshot of a cluster."""
+        for notice in self._alerts.take(snapshot, time.time_ns() // 1_000_000):
+            if not notice.is_repeat:
+                _say(f"{title(notice)}: {'; '.join(notice.texts)}")
+            self.courier.take(notice)
+        if (state := self._alerts.state()) != self._state:
+            self._state = state
+            keeping = asyncio.create_task(self._archive.keep(_ALERTS, state))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
         problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
-        self._say(f"cluster {snapshot.cluster}", problem, "is up" if snapshot.is_up else "")
-        self._say("the history", self._archive.problem, "can be written again")
+        self._note(f"cluster {snapshot.cluster}", problem, "is up")
+        if self._archive.problem is not None or "the history" in self._said:
+            self._note("the history", self._archive.problem, "can be written again")
 
-    def _say(self, what: str, problem: str | None, good: str) -> None:
-        is_known = what in self._said
-        if is_known and self._said[what] == problem:
-            return
-        is_first_good = not is_known and problem is None and what == "the history"
-        self._said[what] = problem
-        if is_first_good:
-            return
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        complain(f"{at} {what} {good}\n" if problem is None else f"{at} {what}: {problem}\n")
+    def _note(self, what: str, problem: str | None, good: str) -> None:
+        if what not in self._said or self._said[what] != problem:
+            self._said[what] = problem
+            _say(f"{what} {good}" if problem is None else f"{what}: {problem}")
+
+    def samples(self) -> Iterator[Sample]:
+        """How the program itself does."""
+        if self._archive.is_kept:
+            yield plain("groupkeeper_history_up", int(self._archive.problem is None))
+            yield plain("groupkeeper_history_failed_polls_total", self._archive.failed)
+        for (rule, cluster, group), severity in self._alerts.firing():
+            own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
+            yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"
+        for (webhook, outcome), count in sorted(self.courier.counts.items()):
+            name = "groupkeeper_webhook_notices_total"
+            yield name, f"{name}{labels(webhook=webhook, outcome=outcome)}}} {count}\n"
 
 
 COMMAND = Command(

@@ -50,6 +50,15 @@ class Archive:
             self.problem = str(failure)
             self.failed += 1
 
+    async def keep(self, name: str, content: str) -> None:
+        """Keep a text for after a restart; without a history it is forgotten."""
+        history = self._history
+        if history is not None:
+            try:
+                await self.ask(lambda: history.keep(name, content))
+            except HistoryFailed as failure:
+                self.problem = str(failure)
+
     async def ask(self, question: Callable[[], T]) -> T:
         """The answer to a question to the history, asked in its thread."""
         # Cancelled before the thread takes it up, it would never be answered: what the last poll found would be lost.

@@ -119,6 +119,9 @@ class History:
                 self._file.execute(f"PRAGMA user_version = {_VERSION}")
         elif version != _VERSION:
             raise HistoryFailed(f"{self.path} has version {version} of the history; this program knows {_VERSION}")
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID"
+        )
         self._read_ids()
         newest = "SELECT of_group, max(id) AS newest FROM samples GROUP BY of_group"
         columns = ", ".join(f"s.{column}" for column in Sample._fields)
@@ -196,6 +199,17 @@ class History:
     def _read_ids(self) -> None:
         self._ids = {(cluster, name): key for key, cluster, name in self._file.execute(
             "SELECT id, cluster, name FROM groups")}  # fmt: skip
+
+    def keep(self, name: str, content: str) -> None:
+        """Keep a text under a name, in place of the one that has it."""
+        with self._telling():
+            self._file.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (name, content))
+
+    def kept(self, name: str) -> str:
+        """The text of that name, "" when there is none."""
+        with self._telling():
+            row = self._file.execute("SELECT content FROM kept WHERE name = ?", (name,)).fetchone()
+        return "" if row is None else str(row[0])
 
     def known(self, cluster: str) -> Mapping[str, Known]:
         """What was known last of the groups of a cluster."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper import __version__
@@ -53,6 +53,17 @@ PROGRAM_METRICS = (
     Metric("groupkeeper_build_info", "1; the version of this program.", ("version",)),
     Metric("groupkeeper_history_up", "Whether the last poll could be noted in the history; absent: there is none."),
     Metric("groupkeeper_history_failed_polls_total", "Polls that could not be noted in the history.", (), True),
+    Metric(
+        "groupkeeper_alert_firing",
+        "1; a rule of --rules that a group doesn't keep, or whose cluster cannot be asked; silenced ones, too.",
+        ("rule", "severity", "cluster", "group"),
+    ),
+    Metric(
+        "groupkeeper_webhook_notices_total",
+        "Notices by what became of them: sent, failed (given up), dropped (too many waited).",
+        ("webhook", "outcome"),
+        True,
+    ),
     Metric("process_resident_memory_bytes", "Memory of this program, when the last snapshot came."),
     Metric("process_cpu_seconds_total", "CPU time of this program, when the last snapshot came.", (), True),
     Metric("process_start_time_seconds", "When this program began."),
@@ -70,10 +81,10 @@ class Choices(NamedTuple):
 class Exporter:
     """The series of several clusters. A snapshot replaces those of its cluster, so that none outlives its source."""
 
-    def __init__(self, choices: Choices, history: Callable[[], tuple[bool, int] | None] = lambda: None) -> None:
-        """``history``: whether it can be written, and how many polls could not be noted; None: there is none."""
+    def __init__(self, choices: Choices, of_program: Callable[[], Iterable[Sample]] = tuple) -> None:
+        """``of_program``: samples of PROGRAM_METRICS beside those that every program has."""
         self._choices = choices
-        self._history = history
+        self._of_program = of_program
         self._blocks: dict[str, Block] = {}
         self._own = Block()
         self._texts: dict[tuple[Format, bool], bytes] = {}
@@ -127,16 +138,12 @@ class Exporter:
 
     def _program(self) -> Iterator[Sample]:
         yield "groupkeeper_build_info", f'groupkeeper_build_info{{version="{__version__}"}} 1\n'
-        history = self._history()
-        if history is not None:
-            is_up, failed = history
-            yield _plain("groupkeeper_history_up", int(is_up))
-            yield _plain("groupkeeper_history_failed_polls_total", failed)
+        yield from self._of_program()
         memory = _resident_bytes()
         if memory is not None:
-            yield _plain("process_resident_memory_bytes", memory)
-        yield _plain("process_cpu_seconds_total", f"{time.process_time():.2f}")
-        yield _plain("process_start_time_seconds", f"{self._began_s:.3f}")
+            yield plain("process_resident_memory_bytes", memory)
+        yield plain("process_cpu_seconds_total", f"{time.process_time():.2f}")
+        yield plain("process_start_time_seconds", f"{self._began_s:.3f}")
 
 
 class _Budget:
@@ -162,7 +169,8 @@ class _Budget:
             yield name, f'{name}{own},level="{level}"}} {count}\n'
 
 
-def _plain(name: str, value: int | str) -> Sample:
+def plain(name: str, value: int | str) -> Sample:
+    """A sample without labels."""
     return name, f"{name} {value}\n"
 
 

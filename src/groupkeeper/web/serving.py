@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 import uvicorn
 
@@ -30,16 +31,22 @@ class _Server(uvicorn.Server):
 
 
 async def serve(
-    collectors: Sequence[Collector], exporter: Exporter, listening: socket.socket, stop: asyncio.Event, tell: Tell
+    collectors: Sequence[Collector],
+    exporter: Exporter,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    tell: Tell,
+    *beside: Coroutine[Any, Any, None],
 ) -> None:
-    """Collect and answer until ``stop`` is set; then end what is under way. ``tell`` is called with each snapshot.
+    """Collect and answer until ``stop`` is set; then end what is under way. ``tell`` is called with each snapshot,
+    before it is served; ``beside`` is what runs as long.
 
     Raises what a collector raises: that is a mistake of ours, and old numbers must not be served for ever.
     """
 
     def take(snapshot: ClusterSnapshot) -> None:
-        exporter.take(snapshot)
         tell(snapshot)
+        exporter.take(snapshot)
 
     config = uvicorn.Config(
         application(exporter, lambda: [collector.snapshot for collector in collectors]),
@@ -55,7 +62,7 @@ async def serve(
     server = _Server(config)
     for collector in collectors:
         exporter.take(collector.snapshot)
-    working = [asyncio.create_task(collector.run(take)) for collector in collectors]
+    working = [asyncio.create_task(each) for each in (*(collector.run(take) for collector in collectors), *beside)]
     answering = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
     try:

@@ -26,7 +26,7 @@ Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def exported(*snapshots: object, choices: Choices = EVERYTHING) -> Exporter:
-    exporter = Exporter(choices, lambda: (True, 0))
+    exporter = Exporter(choices)
     for each in snapshots:
         exporter.take(each)  # type: ignore[arg-type]
     return exporter

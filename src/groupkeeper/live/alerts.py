@@ -1,0 +1,267 @@
+"""From snapshots to what people are told: fired once, repeated seldom, resolved, never told twice. Pure: no clock here.
+
+What isn't known changes nothing: an alert that fires goes on, one that is about to waits.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from groupkeeper.live.limits import TIMES, Finding, Measure, Verdict, judge_group
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.rules import Rule, Rules
+from groupkeeper.operations.selection import Names
+
+
+class Kind(StrEnum):
+    """What is told of an alert."""
+
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class Key(NamedTuple):
+    """What an alert is of; the group is "" when it is of a cluster."""
+
+    rule: str
+    cluster: str
+    group: str
+
+
+class Notice(NamedTuple):
+    """What webhooks are told. ``since_ms``: when the limit was broken first; ``at_ms``: of this notice. ``texts`` say
+    what is broken, or why it is resolved. ``command``: what would help. ``to``: whom it is for.
+    """
+
+    kind: Kind
+    key: Key
+    severity: str
+    owner: str
+    since_ms: int
+    at_ms: int
+    texts: tuple[str, ...]
+    command: str
+    to: tuple[str, ...]
+    is_repeat: bool = False
+
+
+class _Alert:
+    """One that is pending (``fired_ms`` None) or fires. ``well_ms``: since when the limit is kept again."""
+
+    __slots__ = ("fired_ms", "sent_ms", "since_ms", "texts", "well_ms")
+
+    def __init__(self, since_ms: int) -> None:
+        self.since_ms = since_ms
+        self.fired_ms: int | None = None
+        self.well_ms: int | None = None
+        self.sent_ms: dict[str, int] = {}
+        self.texts: tuple[str, ...] = ()
+
+
+class Alerts:
+    """All alerts of all clusters."""
+
+    def __init__(self, rules: Rules, kept: str = "") -> None:
+        """``kept``: what ``state`` gave before a restart."""
+        self._rules = rules
+        self._alerts: dict[Key, _Alert] = {}
+        self._rebalances: dict[tuple[str, str, str], deque[tuple[int, int]]] = {}
+        names = {rule.name for rule in rules.rules}
+        for rule, cluster, group, since_ms, fired_ms, well_ms, sent_ms, texts in json.loads(kept or "[]"):
+            if rule in names:
+                alert = self._alerts[Key(rule, cluster, group)] = _Alert(since_ms)
+                alert.fired_ms, alert.well_ms, alert.texts = fired_ms, well_ms, tuple(texts)
+                alert.sent_ms = {name: ms for name, ms in sent_ms.items() if name in rules.webhooks}
+
+    def state(self) -> str:
+        """All that has to be known after a restart."""
+        return json.dumps(
+            [
+                [*key, each.since_ms, each.fired_ms, each.well_ms, each.sent_ms, each.texts]
+                for key, each in self._alerts.items()
+            ]
+        )
+
+    def firing(self) -> Iterator[tuple[Key, str]]:
+        """The alerts that fire, with their severities."""
+        severity = {rule.name: rule.severity for rule in self._rules.rules}
+        return ((key, severity[key.rule]) for key, each in self._alerts.items() if each.fired_ms is not None)
+
+    def take(self, snapshot: ClusterSnapshot, now_ms: int) -> list[Notice]:
+        """What is to be told after this snapshot, in the order of the rules and groups."""
+        found: list[Notice] = []
+        for rule in self._rules.rules:
+            if not rule.clusters.matches(snapshot.cluster):
+                continue
+            if rule.is_of_cluster:
+                found += self._of_cluster(rule, snapshot, now_ms)
+            elif snapshot.is_up:
+                found += self._of_groups(rule, snapshot, now_ms)
+            else:
+                found += self._on_hold(rule, snapshot.cluster, now_ms)
+        return found
+
+    def _of_cluster(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
+        key = Key(rule.name, snapshot.cluster, "")
+        if snapshot.is_up:
+            yield from self._step(rule, key, Verdict.OK, ("it can be asked again",), now_ms)
+        else:
+            texts = tuple(" ".join(problem.message.split()) for problem in snapshot.problems)
+            yield from self._step(rule, key, Verdict.BROKEN, texts, now_ms)
+
+    def _of_groups(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
+        for group_id in sorted(snapshot.groups):
+            if rule.groups.matches(group_id):
+                group = self._within(rule, snapshot.cluster, snapshot.groups[group_id], now_ms)
+                findings = list(judge_group(group, rule.limits, snapshot.measured_ms or now_ms))
+                verdicts = {finding.verdict for finding in findings}
+                verdict = next((each for each in (Verdict.BROKEN, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
+                broken = tuple(text_of(each) for each in findings if each.verdict is Verdict.BROKEN)
+                key = Key(rule.name, snapshot.cluster, group_id)
+                command = rule.command or helpful(key, findings)
+                yield from self._step(rule, key, verdict, broken or ("its limits are kept again",), now_ms, command)
+        own = (rule.name, snapshot.cluster)
+        for seen in [key for key in self._rebalances if key[:2] == own and key[2] not in snapshot.groups]:
+            del self._rebalances[seen]
+        for key in [key for key in self._alerts if key[:2] == own and key.group not in snapshot.groups]:
+            yield from self._end(rule, key, ("the group is not there any more",), now_ms)
+
+    def _on_hold(self, rule: Rule, cluster: str, now_ms: int) -> Iterator[Notice]:
+        """Nothing is known of the groups: what fires goes on, and is repeated."""
+        for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
+            yield from self._step(rule, key, Verdict.UNKNOWN, (), now_ms)
+
+    def _within(self, rule: Rule, cluster: str, group: GroupView, now_ms: int) -> GroupView:
+        """The group with the rebalances within the rule's window, where those are limited."""
+        if rule.limits.max_rebalances is None:
+            return group
+        seen = self._rebalances.setdefault((rule.name, cluster, group.group_id), deque())
+        if not seen or seen[-1][1] > group.rebalances:
+            seen.clear()
+            seen.append((now_ms, group.rebalances))
+        elif seen[-1][1] < group.rebalances:
+            seen.append((now_ms, group.rebalances))
+        while len(seen) > 1 and seen[1][0] <= now_ms - rule.within_ms:
+            seen.popleft()
+        return group._replace(rebalances=group.rebalances - seen[0][1])
+
+    def _step(
+        self, rule: Rule, key: Key, verdict: Verdict, texts: tuple[str, ...], now_ms: int, command: str = ""
+    ) -> Iterator[Notice]:
+        alert = self._alerts.get(key)
+        if verdict is Verdict.BROKEN:
+            alert = self._alerts.setdefault(key, alert or _Alert(now_ms))
+            alert.well_ms, alert.texts = None, texts
+            if alert.fired_ms is None and now_ms - alert.since_ms >= rule.for_ms:
+                alert.fired_ms = now_ms
+        elif alert is None:
+            return
+        elif verdict is Verdict.OK:
+            if alert.well_ms is None:
+                alert.well_ms = now_ms
+            if alert.fired_ms is None or now_ms - alert.well_ms >= rule.resolve_ms:
+                yield from self._end(rule, key, texts, now_ms)
+                return
+        else:
+            alert.well_ms = None
+        if alert.fired_ms is not None:
+            yield from self._tell(rule, key, alert, now_ms, command or rule.command or helpful(key, ()))
+
+    def _tell(self, rule: Rule, key: Key, alert: _Alert, now_ms: int, command: str) -> Iterator[Notice]:
+        if self._is_silenced(key, now_ms):
+            return
+        due = [name for name in rule.to if self._is_due(name, alert, now_ms)]
+        for is_repeat in (False, True):
+            to = tuple(name for name in due if (name in alert.sent_ms) is is_repeat)
+            if to:
+                yield self._notice(Kind.FIRING, rule, key, alert, now_ms, alert.texts, command, to, is_repeat)
+        alert.sent_ms.update(dict.fromkeys(due, now_ms))
+
+    def _is_due(self, webhook: str, alert: _Alert, now_ms: int) -> bool:
+        sent_ms, repeat_ms = alert.sent_ms.get(webhook), self._rules.webhooks[webhook].repeat_ms
+        return sent_ms is None or (repeat_ms is not None and now_ms - sent_ms >= repeat_ms)
+
+    def _end(self, rule: Rule, key: Key, texts: tuple[str, ...], now_ms: int) -> Iterator[Notice]:
+        alert = self._alerts.pop(key)
+        # Who was told that it fires is told that it doesn't, silence or not; nobody else is.
+        if alert.sent_ms:
+            to = tuple(name for name in rule.to if name in alert.sent_ms)
+            yield self._notice(Kind.RESOLVED, rule, key, alert, now_ms, texts, "", to, False)
+
+    def _notice(
+        self,
+        kind: Kind,
+        rule: Rule,
+        key: Key,
+        alert: _Alert,
+        now_ms: int,
+        texts: tuple[str, ...],
+        command: str,
+        to: tuple[str, ...],
+        is_repeat: bool,
+    ) -> Notice:
+        group = shlex.quote(Names(()).quoted(key.group))
+        command = command.replace("{group}", group).replace("{cluster}", shlex.quote(key.cluster))
+        return Notice(kind, key, rule.severity, rule.owner, alert.since_ms, now_ms, texts, command, to, is_repeat)
+
+    def _is_silenced(self, key: Key, now_ms: int) -> bool:
+        return any(
+            each.rules.matches(key.rule)
+            and each.clusters.matches(key.cluster)
+            and each.groups.matches(key.group)
+            and each.from_ms <= now_ms
+            and (each.until_ms is None or now_ms < each.until_ms)
+            for each in self._rules.silences
+        )
+
+
+_WORDS: Mapping[Measure, str] = {
+    Measure.LAG: "lag {value} offsets, limit {limit}",
+    Measure.TIME_LAG: "{value} behind, limit {limit}",
+    Measure.UNCOMMITTED: "{value} offsets in partitions without a commit, limit {limit}",
+    Measure.LOST: "{value} offsets were removed before they were read, limit {limit}",
+    Measure.MARGIN: "unread records may be removed in {value}, limit {limit}",
+    Measure.IDLE: "nothing committed for {value} while records wait, limit {limit}",
+    Measure.REBALANCES: "{value} rebalances, limit {limit}",
+    Measure.MEMBERS: "{value} members, limit {limit}",
+    Measure.STATE: "state {value}, expected {limit}",
+}
+
+
+def text_of(finding: Finding) -> str:
+    """A broken limit in words."""
+    values = (finding.value, finding.limit)
+    value, limit = (duration(each) if finding.measure in TIMES and isinstance(each, int) else each for each in values)
+    return _WORDS[finding.measure].format(value=value, limit=limit)
+
+
+def duration(ms: int) -> str:
+    """As options take it: ``1h30m``; at most two units, and seconds at the least."""
+    sign, seconds = "-" if ms < 0 else "", abs(ms) // 1000
+    parts: list[str] = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if seconds >= size or (unit == "s" and not parts):
+            parts.append(f"{seconds // size}{unit}")
+            seconds %= size
+    return sign + "".join(parts[:2])
+
+
+def helpful(key: Key, findings: Sequence[Finding]) -> str:
+    """The command that shows more, or would help."""
+    if not key.group:
+        return "groupkeeper groups list --context {cluster}"
+    measures = (
+        {each.measure for each in findings if each.verdict is Verdict.BROKEN} if isinstance(findings, list) else ()
+    )
+    if Measure.LOST in measures:
+        return "groupkeeper plan reset --context {cluster} --all-topics --to-earliest {group}"
+    if Measure.REBALANCES in measures:
+        return "groupkeeper groups watch --context {cluster} {group}"
+    if Measure.MEMBERS in measures or Measure.STATE in measures:
+        return "groupkeeper groups members --context {cluster} {group}"
+    return "groupkeeper groups describe --context {cluster} {group}"

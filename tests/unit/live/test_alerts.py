@@ -1,0 +1,82 @@
+"""A sequence of polls, and what webhooks are told: `goldens/alerts.txt` is the manual, and runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tests.unit.live.views import row, snapshot, view
+
+from groupkeeper.live.alerts import Alerts, Notice, duration
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
+from groupkeeper.live.rules import read_rules
+from groupkeeper.operations.problems import Problem
+
+GOLDENS = Path(__file__).parent / "goldens"
+MINUTE_MS = 60_000
+
+
+def group_of(text: str) -> GroupView:
+    """`orders lag=5 time=11m lost=3 rebalances=2`, or `orders unknown`."""
+    name, *facts = text.split()
+    values = dict(fact.partition("=")[::2] for fact in facts)
+    if "unknown" in values:
+        return view(name, problems=(Problem("COORDINATOR_NOT_AVAILABLE", "no coordinator", name),))
+    lost = int(values.get("lost", 0))
+    rows = [row("t", 0, 10_000 - int(values.get("lag", lost)), 10_000, start=10_000 if lost else 0)]
+    waits = [Wait(int(values.get("time", "0m").removesuffix("m")) * MINUTE_MS)]
+    return view(name, rows, waits, rebalances=int(values.get("rebalances", 0)))
+
+
+def snapshot_of(text: str, now_ms: int) -> ClusterSnapshot:
+    if text == "down":
+        return snapshot(at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
+    return snapshot(*map(group_of, text.split(" | ")), at_ms=now_ms)
+
+
+def told(notice: Notice) -> str:
+    where = notice.key.cluster + (f" {notice.key.group}" if notice.key.group else "")
+    parts = [f"{'again ' if notice.is_repeat else ''}{notice.kind} {notice.severity} {notice.key.rule}: {where}"]
+    parts.append(f"since {notice.since_ms / MINUTE_MS:g}m: {'; '.join(notice.texts)}")
+    parts += [notice.command] if notice.command else []
+    return f"  {' | '.join(parts)} → {', '.join(notice.to)}"
+
+
+def test_the_manual() -> None:
+    rules = read_rules(str(GOLDENS / "rules.toml"))
+    written = (GOLDENS / "alerts.txt").read_text()
+    each: dict[str, Alerts] = {}
+    lines = []
+    for line in written.splitlines():
+        if line.startswith("  "):
+            continue
+        lines.append(line)
+        if line == "> restart":
+            each = {name: Alerts(rules, alerts.state()) for name, alerts in each.items()}
+        elif line.startswith("> "):
+            match = re.fullmatch(r"> ([\d.]+)m (?:@(\d) )?(.*)", line)
+            assert match, line
+            now_ms = int(float(match[1]) * MINUTE_MS)
+            alerts = each.setdefault(match[2] or "", Alerts(rules))  # @2 is another program
+            lines += map(told, alerts.take(snapshot_of(match[3], now_ms), now_ms))
+    text = "\n".join(lines) + "\n"
+    if "WRITE_GOLDENS" in os.environ:
+        (GOLDENS / "alerts.txt").write_text(text)
+    assert text == written
+
+
+def test_alerts_of_rules_that_are_gone_are_forgotten() -> None:
+    rules = read_rules(str(GOLDENS / "rules.toml"))
+    alerts = Alerts(rules)
+    for minute in (0, 6):
+        alerts.take(snapshot_of("orders lag=5000 lost=1", minute * MINUTE_MS), minute * MINUTE_MS)
+    assert {key.rule for key, _ in alerts.firing()} == {"behind", "losing"}
+    fewer = rules._replace(rules=tuple(rule for rule in rules.rules if rule.name != "losing"), webhooks={})
+    again = Alerts(fewer._replace(rules=tuple(rule._replace(to=()) for rule in fewer.rules)), alerts.state())
+    assert [key.rule for key, _ in again.firing()] == ["behind"]
+
+
+def test_durations_are_as_options_take_them() -> None:
+    texts = {0: "0s", 999: "0s", 61_000: "1m1s", 3_600_000: "1h", 90_061_000: "1d1h", -5_000: "-5s"}
+    assert {ms: duration(ms) for ms in texts} == texts

@@ -1,0 +1,93 @@
+"""Files of rules: what is wrong with one is said with its place, and never with a secret."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.live.rules import BadRules, Template, read_rules, rules_of
+
+RULE = '[[rule]]\nname = "behind"\nmax_lag = 5\n'
+HOOK = '[webhook.chat]\nurl = "https://chat.example/secret"\n'
+
+
+def test_what_a_rule_says(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("https://chat.example/token\n")
+    text = """
+        [[rule]]
+        name = "well"
+        max_time_lag = "1h30m"
+        states = ["stable", "Empty"]
+        [[silence]]
+        until = 2026-12-01T06:00:00Z
+        why = "moving"
+        [webhook.chat]
+        url_file = "url"
+        template = "slack"
+        repeat = "never"
+    """
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    rules = read_rules(str(path))
+    [rule] = rules.rules
+    assert rule.limits.max_time_lag_ms == 5_400_000
+    assert rule.limits.states == {GroupState.STABLE, GroupState.EMPTY}
+    assert rule.to == ("chat",)
+    assert tuple(rules.webhooks["chat"]) == ("chat", "https://chat.example/token", Template.SLACK, None)
+    assert (rules.silences[0].from_ms, rules.silences[0].until_ms) == (0, 1_796_104_800_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "there is no [[rule]]"),
+        ("[[rule]]\nmax_lag = 5", "rule 1: name is missing"),
+        ('[[rule]]\nname = "x"', "rule 'x': expected limits"),
+        (RULE + "cluster_unreachable = true", "and not both"),
+        (RULE + "max_lagg = 5", "rule 'behind': 'max_lagg' is not known here"),
+        (RULE + "for = 5", "rule 'behind': for: expected a duration, for example \"10m\""),
+        (RULE + 'for = "soon"', "rule 'behind': for: "),
+        (RULE.replace("5", "-5"), "rule 'behind': max_lag: expected a number from 0 on"),
+        (RULE.replace("5", "true"), "rule 'behind': max_lag: expected a number from 0 on"),
+        (RULE + 'groups = "orders"', "rule 'behind': groups: expected a list of texts"),
+        (RULE + 'states = ["Sad"]', "rule 'behind': states: expected some of "),
+        (RULE + 'to = ["pager"]', "rule 'behind': there is no [webhook.pager]"),
+        (RULE + RULE, "two rules are called 'behind'"),
+        (RULE + "[[silence]]", "silence 1: why is missing"),
+        (RULE + '[[silence]]\nwhy = "x"\nuntil = "tomorrow"', "silence 1: until: expected a date and time"),
+        (RULE + "[webhook.chat]", "webhook.chat: expected one of url, url_file, url_variable"),
+        (RULE + '[webhook.chat]\nurl_file = "nowhere"', "webhook.chat: cannot read 'nowhere'"),
+        (RULE + '[webhook.chat]\nurl_variable = "NOT_SET_ANYWHERE"', "webhook.chat: url_variable gives no http://"),
+        (RULE + HOOK + 'template = "pigeon"', "webhook.chat: template: expected one of json, slack, alertmanager"),
+        (RULE + "[rules]", "'rules' is not known here"),
+    ],
+)
+def test_what_is_wrong(text: str, said: str) -> None:
+    with pytest.raises(BadRules) as refused:
+        rules_of(tomllib.loads(text), Path("."))
+    assert said in str(refused.value)
+
+
+def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("rule = [")
+    with pytest.raises(BadRules, match=r"rules\.toml: "):
+        read_rules(str(path))
+
+
+def test_an_address_is_never_said() -> None:
+    with pytest.raises(BadRules) as refused:
+        rules_of(tomllib.loads(RULE + '[webhook.chat]\nurl = "hooks.example/secret"'), Path("."))
+    assert "secret" not in str(refused.value)
+
+
+def test_the_example_of_the_guide(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[3] / "docs/serve.md").read_text()
+    example = guide.split("```toml\n")[1].split("```")[0]
+    (tmp_path / "slack-url").write_text("https://chat.example/token")
+    rules = rules_of(tomllib.loads(example), tmp_path)
+    assert [rule.name for rule in rules.rules] == ["orders behind", "cluster down"]
+    assert set(rules.webhooks) == {"chat", "oncall"}
