@@ -137,6 +137,15 @@ async def test_settings_that_may_not_be_seen_leave_the_margin_unknown(servers: s
     assert [str(problem.acl) for problem in search.problems] == ["DESCRIBE_CONFIGS on topic orders"]
 
 
+async def test_times_are_known_where_settings_are_not(servers: str, broker: BackgroundBroker) -> None:
+    with broker.faults.disconnect("DescribeConfigs"):
+        watching = collector(servers, timeout_ms=300)
+        snapshot = await watching.poll()
+        await watching.close()
+    assert age_ms(snapshot.groups["search"], snapshot, ORDERS[0]) == 0
+    assert not snapshot.groups["search"].waits[0].is_margin_known
+
+
 async def test_offsets_of_hidden_topics_are_left_out_and_that_is_said(servers: str, authorizer: RuleAuthorizer) -> None:
     authorizer.deny(Operation.DESCRIBE, ResourceType.TOPIC)
     snapshot = await found(servers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -64,15 +65,14 @@ class Waits:
             for topic, refusal in self._refused.items()
             if topic in topics and at_ms - refusal[0] < _TRY_AGAIN_MS
         }
-        try:
+        # What is not asked or read in time is so the next time, and what is known of records stays known.
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._retention.ask(admin, topics, at_ms)
-                if self._reads_records:
-                    await self._read(admin, wanted, at_ms)
-        except TimeoutError:
-            pass  # the rest is interpolated, and read first the next time
-        except (ClientError, KafkaError):
-            pass  # no broker answers: times of what is known already are known all the same
+                with contextlib.suppress(ClientError, KafkaError):
+                    await self._retention.ask(admin, topics, at_ms)
+                with contextlib.suppress(ClientError, KafkaError):
+                    if self._reads_records:
+                        await self._read(admin, wanted, at_ms)
 
     async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
         missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]

@@ -43,6 +43,8 @@ def test_rebalances_of_a_classic_group_are_seen_by_members_and_states() -> None:
     # One round, seen at several of its stages, is one.
     assert after(calm, preparing, completing, moved).of("g").rebalances == 1
     assert after(calm, moved, preparing, moved).of("g").rebalances == 2
+    begun = found(described("g", one, state=GroupState.PREPARING_REBALANCE))
+    assert after(calm, begun, moved).of("g").rebalances == 1
 
 
 def test_what_changed_is_told() -> None:

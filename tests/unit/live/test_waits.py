@@ -1,0 +1,76 @@
+"""How long records have waited, of logs with gaps, markers, and times to come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.times_and_transactions import cut, make_topic, producer_of, send, write_in_transactions
+from tests.unit.live.views import row
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.live.model import Wait, WaitSum
+from groupkeeper.live.waits import Waits, longest
+from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.protocol.errors import LeaderNotAvailable
+from groupkeeper.testing.background import BackgroundBroker
+
+NOW_MS = time.time_ns() // 1_000_000
+TIMES = [NOW_MS - 60_000, NOW_MS - 50_000, NOW_MS - 40_000, NOW_MS + 3_600_000]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with BackgroundBroker() as broker:
+        servers = broker.bootstrap_servers
+        make_topic(servers, "plain")
+        send(producer_of(servers), "plain", TIMES)
+        make_topic(servers, "cut")
+        send(producer_of(servers), "cut", TIMES)
+        cut(servers, "cut", 2)
+        make_topic(servers, "transactions")
+        write_in_transactions(servers, "transactions", lambda _: True, 2)  # five records and a marker, twice
+        make_topic(servers, "compacted", **{"cleanup.policy": "compact"})
+        yield servers
+
+
+async def wait_of(servers: str, of: PartitionLag) -> Wait:
+    waits = Waits()
+    async with Admin(servers) as admin:
+        await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
+    return waits.of(of, NOW_MS)
+
+
+async def test_the_age_of_the_next_record(servers: str) -> None:
+    assert (await wait_of(servers, row("plain", 0, 1, 4))).lag_ms == 50_000
+    assert (await wait_of(servers, row("plain", 0, 4, 4))) == Wait(0)
+
+
+async def test_a_record_of_the_future_has_not_waited(servers: str) -> None:
+    assert (await wait_of(servers, row("plain", 0, 3, 4))).lag_ms == 0
+
+
+async def test_what_was_removed_does_not_wait(servers: str) -> None:
+    assert (await wait_of(servers, row("cut", 0, 0, 4, start=2))).lag_ms == 40_000
+
+
+async def test_markers_are_nothing_to_wait_for(servers: str) -> None:
+    # The log ended with the first marker at that instant, whatever came after it.
+    assert (await wait_of(servers, row("transactions", 0, 5, 6))) == Wait(0)
+    assert (await wait_of(servers, row("transactions", 0, 5, 7))).lag_ms is not None
+    assert (await wait_of(servers, row("transactions", 0, 5, 7))).lag_ms != 0
+
+
+async def test_records_that_are_kept_have_no_margin(servers: str) -> None:
+    wait = await wait_of(servers, row("plain", 0, 1, 4))  # retention.ms is -1
+    assert (wait.margin_ms, wait.is_margin_known) == (None, True)
+
+
+def test_sums_are_at_least_what_is_known() -> None:
+    lagging, unknown = row("t", 0, 5), row("t", 1, 5, None)._replace(failure=LeaderNotAvailable())
+    assert longest([lagging, unknown], [Wait(9000, True, 5), Wait(None)]) == WaitSum(9000, 1, 1, 5)
+    assert longest([lagging, unknown], [Wait(0), Wait(None)]) == WaitSum(None, 0, 1, None)
+    assert longest([lagging, row("t", 1, None)], [Wait(0), Wait(None)]) == WaitSum(0, 0, 0, None)
+    assert longest([lagging, lagging], [Wait(5, False, 70), Wait(9, False, 60)]) == WaitSum(9, 0, 0, 60)
+    assert longest([], []) == WaitSum(None)
