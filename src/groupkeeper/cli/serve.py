@@ -61,6 +61,11 @@ def _add_arguments(command: ArgumentParser) -> None:
         action="store_true",
         help="read no records: the lag in seconds is interpolated between the ends of logs at earlier polls",
     )
+    _add_served(command)
+    _add_history(command)
+
+
+def _add_served(command: ArgumentParser) -> None:
     served = command.add_argument_group("what is served")
     served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
     served.add_argument("--port", type=_port, default=8080, metavar="N", help="0 takes a free one; default: 8080")
@@ -91,6 +96,9 @@ def _add_arguments(command: ArgumentParser) -> None:
         metavar="FILE",
         help="limits that groups are to keep, and the webhooks that are told when they don't (docs/serve.md)",
     )
+
+
+def _add_history(command: ArgumentParser) -> None:
     kept = command.add_argument_group("history")
     kept.add_argument(
         "--history", metavar="FILE", help=f"where it is kept, or '{_OFF}'; default: watched.sqlite beside the journal"
