@@ -248,6 +248,21 @@ async def test_logins(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     assert bad not in caplog.text
 
 
+async def test_known_keys_outlive_a_change_of_other_settings(broker: Broker) -> None:
+    async def answer() -> int:
+        wire = await Wire.open(broker.bootstrap_servers)
+        await handshake(wire, "OAUTHBEARER")
+        found = await token(wire, f"n,,\x01auth=Bearer {fresh()}\x01\x01".encode())
+        wire.writer.close()
+        return len(found.auth_bytes)  # none, or what is wrong
+
+    assert await answer() == 0
+    Issuer.status = 500
+    broker.dynamic_config.configure("", {"min.insync.replicas": "1", "max.connections": "1000"})
+    assert await answer() == 0
+    assert Issuer.asked == 1
+
+
 def test_librdkafka(issuer: str) -> None:
     with BackgroundBroker(properties=settings(issuer)) as broker:
         assert brokers_by_token(broker.bootstrap_servers, fresh) == [1]

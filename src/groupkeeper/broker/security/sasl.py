@@ -14,8 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeVar
+    from weakref import WeakValueDictionary
 
     from groupkeeper.broker.security.conversation import Conversation
+    from groupkeeper.broker.security.jwks import KeySource
     from groupkeeper.broker.security.oauth import Tokens
     from groupkeeper.broker.security.properties import ListenerProperties
     from groupkeeper.broker.security.scram import Login
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     Begin = Callable[[], Conversation]
     FindLogin = Callable[[str, str, bool], Login | None]
     """From a mechanism, a name and whether that is a token's id."""
+    KeySources = WeakValueDictionary[tuple[object, ...], KeySource]
+    """By how they are asked: what one knows stays when other settings change."""
 
 _OAUTH = "OAUTHBEARER"
 MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, _OAUTH)
@@ -57,9 +61,13 @@ class ListenerSasl:
         users: Mapping[str, str],
         find_login: FindLogin,
         now_ms: Callable[[], int],
+        key_sources: KeySources,
     ) -> None:
-        """`users` are the passwords of users beside those of the JAAS texts. Raises `InvalidSetting`."""
+        """`users` are the passwords of users beside those of the JAAS texts; `key_sources` are in use already. Raises
+        `InvalidSetting`.
+        """
         self._now_ms = now_ms
+        self._key_sources = key_sources
         self._properties = properties
         self._users = users
         self._find_login = find_login
@@ -156,10 +164,14 @@ class ListenerSasl:
             value(Config.sasl_oauthbearer_scope_claim_name),
             value(Config.sasl_oauthbearer_sub_claim_name),
         )
-        try:
-            keys = KeySource(url, intervals, client_context(options) if url.startswith("https:") else None)
-        except InvalidSetting as error:
-            raise InvalidSetting(f"{self._properties.name_of(_JWKS, _OAUTH)}: {error}") from None
+        way = (url, intervals, *sorted(options.items()))
+        keys = None if url.startswith("file:") else self._key_sources.get(way)  # a file is read again
+        if keys is None:
+            try:
+                keys = KeySource(url, intervals, client_context(options) if url.startswith("https:") else None)
+            except InvalidSetting as error:
+                raise InvalidSetting(f"{self._properties.name_of(_JWKS, _OAUTH)}: {error}") from None
+            self._key_sources[way] = keys
         return SignedTokens(keys, expected, self._now_ms)
 
     def _plain_users(self) -> dict[str, str]:

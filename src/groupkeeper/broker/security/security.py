@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakValueDictionary
+
 from groupkeeper.broker.security.credentials import ScramCredentials
 from groupkeeper.broker.security.identity import ANONYMOUS, Identity
 from groupkeeper.broker.security.properties import ListenerProperties
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from groupkeeper.broker.security.principals import MappingRules
+    from groupkeeper.broker.security.sasl import KeySources
     from groupkeeper.broker.security.tls import Stamp
     from groupkeeper.broker.storage.directory import StorageDirectory
 
@@ -63,6 +66,7 @@ class Security:
         self._users = users
         self._now_ms = now_ms
         self._protocol_by_listener: Mapping[str, str] = {}
+        self._key_sources: KeySources = WeakValueDictionary()
         self._sasl_by_listener: dict[str, ListenerSasl] = {}
         self._tls_by_listener: dict[str, ListenerTls] = {}
 
@@ -118,7 +122,8 @@ class Security:
         self.tokens.close()
 
     def _sasl_of(self, config: Config, listener: str) -> ListenerSasl:
-        return ListenerSasl(ListenerProperties(config, listener), self._users, self._find_login, self._now_ms)
+        properties = ListenerProperties(config, listener)
+        return ListenerSasl(properties, self._users, self._find_login, self._now_ms, self._key_sources)
 
     def _give_users(self, mechanisms: Iterable[str]) -> None:
         self.credentials.give([one for one in mechanisms if one in HASH_BY_MECHANISM], self._users)
