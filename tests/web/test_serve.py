@@ -86,10 +86,43 @@ def test_what_comes_with_it(served: Served) -> None:
     assert served.get("/metrics", "HEAD").status == 200
 
 
+def test_pages(served: Served) -> None:
+    fleet = served.get("/")
+    assert fleet.headers["content-type"] == "text/html; charset=utf-8"
+    assert "script-src" not in fleet.headers["content-security-policy"]  # none but the default, which is none
+    assert "1 cluster cannot be asked: dr" in fleet.text
+    listed = served.get("/cluster?cluster=prod&q=bill&sort=lag")
+    assert (">billing<" in listed.text, ">search<" in listed.text) == (True, False)
+    group = served.get("/group?cluster=prod&group=search")
+    assert "Partitions" in group.text
+    assert served.get("/groups.csv?cluster=prod").text.splitlines()[0].startswith("cluster,group,status,")
+    assert served.get("/style.css").headers["content-type"].startswith("text/css")
+    for path in (
+        "/cluster?cluster=nowhere",
+        "/group?cluster=prod&group=nobody",
+        "/group",
+        "/groups.csv",
+        "/group?cluster=dr",
+    ):
+        assert served.get(path).status == 404
+
+
+def test_only_names_of_this_machine_are_answered_to(served: Served, broker: BackgroundBroker) -> None:
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1"):
+        assert served.get("/", Host=host).status in (400, 421)
+    for host in ("localhost", f"LOCALHOST:{served.port}", "[::1]:80", "127.0.0.1"):
+        assert served.get("/", Host=host).status == 200
+    where = ("--bootstrap-server", broker.bootstrap_servers, "--allowed-host", "Groups.example")
+    with serving(*where) as proxied:
+        assert proxied.get("/", Host="groups.example").status == 200
+        assert proxied.get("/", Host="evil.example").status == 421
+
+
 def test_no_scrape_makes_a_broker_be_asked(served: Served, broker: BackgroundBroker) -> None:
     every = broker.faults.delay(None, 0)
     before = served.get("/metrics").text
     assert all(served.get("/metrics").text == before for _ in range(20))
+    assert served.get("/group?cluster=prod&group=search").status == 200
     assert every.seen == 0
     every.remove()
 

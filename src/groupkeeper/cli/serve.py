@@ -9,6 +9,7 @@ import socket
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Sequence
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
@@ -69,6 +70,14 @@ def _add_served(command: ArgumentParser) -> None:
     served = command.add_argument_group("what is served")
     served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
     served.add_argument("--port", type=_port, default=8080, metavar="N", help="0 takes a free one; default: 8080")
+    served.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer to this host name, as behind a proxy; repeat for several; default: any, and at an address of this "
+        "machine alone only localhost and the like",
+    )
     served.add_argument(
         "--metric-names",
         type=_metric_names,
@@ -152,6 +161,7 @@ def _age_ms(text: str) -> int:
 
 def _run(options: Namespace) -> int:
     try:
+        from groupkeeper.web.app import LOOPBACK_NAMES, application
         from groupkeeper.web.serving import serve
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install 'groupkeeper[serve]' brings it\n")
@@ -184,14 +194,25 @@ def _run(options: Namespace) -> int:
     watch = _Watch(archive, Alerts(rules, kept), Courier(rules.webhooks, _say))
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
 
+    for collector in collectors:
+        exporter.take(collector.snapshot)
+    # On this machine only: a page in a browser must not reach it by a name that leads here.
+    is_open = not ip_address(listening.getsockname()[0]).is_loopback
+    hosts = None if is_open and not options.allowed_host else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
+    app = application(exporter, lambda: [each.snapshot for each in collectors], archive, hosts=hosts)
+
+    def take(snapshot: ClusterSnapshot) -> None:
+        watch.take(snapshot)
+        exporter.take(snapshot)
+
     async def run() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/metrics\n")
+        complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
         beside = [watch.courier.run()] if rules.webhooks else []
-        await serve(collectors, exporter, listening, stop, watch.take, *beside)
+        await serve(collectors, app, listening, stop, take, *beside)
 
     try:
         asyncio.run(run())
@@ -278,6 +299,6 @@ class _Watch:
 COMMAND = Command(
     _add_arguments,
     _run,
-    "Watch clusters, and serve what is found: /metrics for Prometheus (and OpenMetrics), /healthz, /readyz. Brokers "
-    "are asked on a schedule, never because of a request. SIGTERM or Ctrl-C ends it.",
+    "Watch clusters, and serve what is found: pages for a browser, /metrics for Prometheus and OpenMetrics, /healthz, "
+    "/readyz. Brokers are asked on a schedule, never because of a request. SIGTERM or Ctrl-C ends it.",
 )

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from groupkeeper.live.following import Known
-from groupkeeper.live.history import History, HistoryFailed
+from groupkeeper.live.history import History, HistoryFailed, Noted, Sample
 from groupkeeper.live.polling import Found
 
 T = TypeVar("T")
@@ -49,6 +49,18 @@ class Archive:
         except HistoryFailed as failure:
             self.problem = str(failure)
             self.failed += 1
+
+    async def of_group(self, cluster: str, group_id: str, since_ms: int) -> tuple[list[Sample], list[Noted]]:
+        """What was noted of a group since then; nothing without a history, or where it can't be read."""
+        history = self._history
+        if history is None:
+            return [], []
+        try:
+            return await self.ask(
+                lambda: (history.samples(cluster, group_id, since_ms), history.changes(cluster, group_id, since_ms))
+            )
+        except HistoryFailed:
+            return [], []
 
     async def keep(self, name: str, content: str) -> None:
         """Keep a text for after a restart; without a history it is forgotten."""

@@ -10,6 +10,9 @@ from groupkeeper.operations.lag import AnyGroup, GroupsLag, PartitionLag
 from groupkeeper.operations.watch import Change, What, changes
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
+_NEWEST = 0.3
+"""Of a trend: what the latest poll says counts so much."""
+
 _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
@@ -22,13 +25,16 @@ class Known(NamedTuple):
 
 class Followed(NamedTuple):
     """``committed``: the sum of what is committed, which changes when that does; None: nothing is known yet.
-    ``rebalances`` and ``progress_ms``: see ``GroupView``.
+    ``rebalances``, ``progress_ms`` and ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
     """
 
     description: AnyGroup | None = None
     committed: int | None = None
     progress_ms: int | None = None
     rebalances: int = 0
+    lag: int | None = None
+    at_ms: int = 0
+    trend: float | None = None
 
 
 class Following:
@@ -57,7 +63,11 @@ class Following:
             committed, progress_ms = last.committed, last.progress_ms
             if rows is not None and (total := _committed(rows)) is not None and total != committed:
                 committed, progress_ms = total, at_ms
-            self._groups[group_id] = Followed(now or last.description, committed, progress_ms, rebalances)
+            total_lag = None if rows is None else _lag(rows)
+            trend = _trend(last, total_lag, at_ms)
+            self._groups[group_id] = Followed(
+                now or last.description, committed, progress_ms, rebalances, total_lag, at_ms, trend
+            )
         self._known = {}
         return found
 
@@ -77,6 +87,20 @@ def _committed(rows: Sequence[PartitionLag]) -> int | None:
     if not rows or any(row.committed is None and row.failure is not None for row in rows):
         return None
     return sum(row.committed.offset + (row.done_ahead or 0) for row in rows if row.committed is not None)
+
+
+def _lag(rows: Sequence[PartitionLag]) -> int | None:
+    """None: not known of all that have a commit."""
+    if not rows or any(row.lag is None and (row.committed is not None or row.failure is not None) for row in rows):
+        return None
+    return sum(row.lag or 0 for row in rows)
+
+
+def _trend(last: Followed, lag: int | None, at_ms: int) -> float | None:
+    if last.lag is None or lag is None or at_ms <= last.at_ms:
+        return None
+    rate = (lag - last.lag) * 1000 / (at_ms - last.at_ms)
+    return rate if last.trend is None else _NEWEST * rate + (1 - _NEWEST) * last.trend
 
 
 def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[Change]) -> int:

@@ -57,7 +57,8 @@ class GroupView(NamedTuple):
     ``rebalances``: as many as were seen since the collector began; of a classic group looks that found other members or
     assignments, of the others new epochs. ``committed``: the sum of what is committed, by which it is seen to change;
     None: nothing is, or it isn't known. ``progress_ms``: when a look first found what is committed now: it has
-    stood still for at least so long; None: nothing is committed.
+    stood still for at least so long; None: nothing is committed. ``trend``: offsets by which the lag changes in a
+    second, over the latest polls, newer ones counting more; None: not known.
     """
 
     group_id: str
@@ -74,6 +75,7 @@ class GroupView(NamedTuple):
     committed: int | None
     progress_ms: int | None
     problems: tuple[Problem, ...]
+    trend: float | None = None
 
     @property
     def members(self) -> int | None:

@@ -136,6 +136,7 @@ def _view(
         followed.committed,
         followed.progress_ms,
         _problems(group_id, lag.failed.get(group_id), rows, waits, may_hide=may_hide),
+        followed.trend,
     )
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from groupkeeper.live.collector import Collector
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.web.app import application
-from groupkeeper.web.exporter import Exporter
 
 _MOST_CONNECTIONS = 256
 _LARGEST_HEADER = 16 * 1024
@@ -32,24 +31,19 @@ class _Server(uvicorn.Server):
 
 async def serve(
     collectors: Sequence[Collector],
-    exporter: Exporter,
+    app: ASGIApp,
     listening: socket.socket,
     stop: asyncio.Event,
-    tell: Tell,
+    take: Tell,
     *beside: Coroutine[Any, Any, None],
 ) -> None:
-    """Collect and answer until ``stop`` is set; then end what is under way. ``tell`` is called with each snapshot,
-    before it is served; ``beside`` is what runs as long.
+    """Collect and answer until ``stop`` is set; then end what is under way. ``take`` is called with each snapshot,
+    ``beside`` is what runs as long.
 
     Raises what a collector raises: that is a mistake of ours, and old numbers must not be served for ever.
     """
-
-    def take(snapshot: ClusterSnapshot) -> None:
-        tell(snapshot)
-        exporter.take(snapshot)
-
     config = uvicorn.Config(
-        application(exporter, lambda: [collector.snapshot for collector in collectors]),
+        app,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -60,8 +54,6 @@ async def serve(
         timeout_graceful_shutdown=_GRACE_S,
     )
     server = _Server(config)
-    for collector in collectors:
-        exporter.take(collector.snapshot)
     working = [asyncio.create_task(each) for each in (*(collector.run(take) for collector in collectors), *beside)]
     answering = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
@@ -85,3 +86,15 @@ def test_groups_that_are_gone_are_forgotten() -> None:
     following.follow(GroupsLag({}, {}, {}), [], 2000)
     following.follow(found(described(epoch=9), row("t", 0, 5)), ["g"], 3000)
     assert (following.of("g").rebalances, following.of("g").progress_ms) == (0, 3000)
+
+
+def test_the_trend_of_the_lag() -> None:
+    def lag(*committed: int | None) -> GroupsLag:
+        return found(None, *(row("t", number, each) for number, each in enumerate(committed)))
+
+    assert after(lag(50)).of("g").trend is None
+    assert after(lag(50), lag(60)).of("g").trend == -10
+    assert after(lag(50, None), lag(40, None)).of("g").trend == 10
+    assert after(lag(50), lag(60), lag(60)).of("g").trend == pytest.approx(-7)
+    hidden = found(None, row("t", 0, None)._replace(failure=GroupAuthorizationFailed()))
+    assert after(lag(50), hidden, lag(60)).of("g").trend is None

@@ -1,0 +1,1 @@
+"""Pages for people: written on the server from snapshots, in the report's look, without scripts. Pure functions."""

@@ -1,0 +1,255 @@
+"""A cluster's groups: a list that the URL filters and sorts, a page at a time, or as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.status import Judged, Status, judge_status
+from groupkeeper.pipeline.report import words
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.parts import Cell, Column
+
+_ROWS = 100
+_WORST = list(Status)
+
+
+class Row(NamedTuple):
+    """A group with its status."""
+
+    group: GroupView
+    judged: Judged
+
+    @property
+    def eta_s(self) -> float | None:
+        """Until nothing is left to read, if it goes on so; None: it doesn't become less, or isn't known."""
+        trend, lag = self.group.trend, self.group.lag.lag
+        return lag / -trend if lag and trend is not None and trend < 0 else None
+
+
+Key = Callable[[Row], tuple[bool, float | str]]
+
+
+def _or_least(value: float | None) -> tuple[bool, float | str]:
+    return (value is not None, 0 if value is None else value)
+
+
+_KEYS: Mapping[str, Key] = {
+    "status": lambda row: (True, _WORST.index(row.judged.status)),
+    "group": lambda row: (True, row.group.group_id),
+    "type": lambda row: (True, row.group.group_type or ""),
+    "state": lambda row: (True, row.group.group_state or ""),
+    "lag": lambda row: _or_least(row.group.lag.lag),
+    "time_lag": lambda row: _or_least(row.group.wait.lag_ms),
+    "trend": lambda row: _or_least(row.group.trend),
+    "eta": lambda row: _or_least(row.eta_s),
+    "margin": lambda row: _or_least(row.group.wait.margin_ms),
+    "members": lambda row: _or_least(row.group.members),
+    "rebalances": lambda row: _or_least(row.group.rebalances),
+    "still": lambda row: _or_least(row.judged.still_ms),
+}
+_COLUMNS = (
+    Column("status", "", "status"),
+    Column("group", "", "group"),
+    Column("type", "t", "type"),
+    Column("state", "t", "state"),
+    Column("lag", "n", "lag"),
+    Column("time lag", "n", "time_lag"),
+    Column("trend", "n", "trend"),
+    Column("done in", "n", "eta"),
+    Column("retention margin", "n", "margin"),
+    Column("members", "n", "members"),
+    Column("rebalances", "n", "rebalances"),
+    Column("commits stand still", "n", "still"),
+    Column("problem"),
+)
+_ASCENDING_FIRST = ("group", "type", "state", "margin")
+
+
+class Wish(NamedTuple):
+    """What the URL asks for: as it was typed, anything may be in it."""
+
+    text: str = ""
+    status: str = ""
+    kind: str = ""
+    state: str = ""
+    sort: str = "status"
+    order: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Wish:
+        sort = parameters.get("sort", "")
+        order = parameters.get("order", "")
+        number = parameters.get("page", "1")
+        return cls(
+            parameters.get("q", "")[:300],
+            _one_of(Status, parameters.get("status", "")),
+            _one_of(GroupType, parameters.get("type", "")),
+            _one_of(GroupState, parameters.get("state", "")),
+            sort if sort in _KEYS else "status",
+            order if order in ("up", "down") else "",
+            int(number) if number.isascii() and number.isdecimal() and 0 < len(number) < 8 else 1,
+        )
+
+    @property
+    def is_down(self) -> bool:
+        return self.order == "down" if self.order else self.sort not in _ASCENDING_FIRST
+
+    def link(self, path: str, cluster: str, **other: str | int) -> str:
+        """The same wish with something else."""
+        own: dict[str, str | int] = {"q": self.text, "status": self.status, "type": self.kind, "state": self.state,
+                                     "sort": self.sort, "order": self.order}  # fmt: skip
+        return parts.url(path, cluster=cluster, **{**own, **other})
+
+
+def _one_of(known: Iterable[str], text: str) -> str:
+    return text if text in set(known) else ""
+
+
+def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
+    """The groups that are wished for, in order; what isn't known comes last."""
+    wanted = wish.text.lower()
+    rows = [
+        row
+        for group in snapshot.groups.values()
+        if wanted in group.group_id.lower()
+        and wish.kind in ("", group.group_type or "")
+        and wish.state in ("", group.group_state or "")
+        and (row := Row(group, judge_status(group, now_ms)))
+        and wish.status in ("", row.judged.status)
+    ]
+    rows.sort(key=lambda row: row.group.group_id)
+    if wish.sort == "status":
+        rows.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.is_down)
+    key = _KEYS[wish.sort]
+    rows.sort(key=lambda row: key(row)[1], reverse=wish.is_down)
+    rows.sort(key=lambda row: not key(row)[0])
+    return rows
+
+
+def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
+    """A page of the list."""
+    crumbs = [("Consumer groups", "/")]
+    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
+    if not snapshot.is_up:
+        return parts.page(snapshot.cluster, when, crumbs)
+    rows = chosen(snapshot, wish, now_ms)
+    pages = max(1, -(-len(rows) // _ROWS))
+    number = min(wish.page, pages)
+    shown = rows[(number - 1) * _ROWS : number * _ROWS]
+    said = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
+    csv_link = wish.link("/groups.csv", snapshot.cluster)
+    table = parts.table(
+        [_head(column, snapshot.cluster, wish) for column in _COLUMNS],
+        (_cells(snapshot.cluster, row) for row in shown),
+        "groups",
+    )
+    body = (
+        f'{when}{_form(snapshot, wish)}<p class="soft">{said} · <a href="{csv_link}">CSV</a></p>{table}'
+        f"{_turning(snapshot.cluster, wish, number, pages)}"
+    )
+    return parts.page(snapshot.cluster, body, crumbs)
+
+
+def _head(column: Column, cluster: str, wish: Wish) -> str:
+    if column.key is None:
+        return parts.head(column.title, column.kind)
+    is_own = wish.sort == column.key
+    goes_down = not wish.is_down if is_own else column.key not in _ASCENDING_FIRST
+    link = wish.link("/cluster", cluster, sort=column.key, order="down" if goes_down else "up")
+    mark = (" ▼" if wish.is_down else " ▲") if is_own else ""
+    kind = f' class="{column.kind}"' if column.kind else ""
+    aria = f' aria-sort="{"descending" if wish.is_down else "ascending"}"' if is_own else ""
+    return f'<th scope="col"{kind}{aria}><a href="{link}">{column.title}{mark}</a></th>'
+
+
+def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
+    groups = snapshot.groups.values()
+
+    def choice(name: str, label: str, values: Iterable[str], now: str) -> str:
+        options = "".join(
+            f'<option value="{escape(value)}"{" selected" if value == now else ""}>{escape(value) or "all"}</option>'
+            for value in ("", *sorted({*values, now} - {""}))
+        )
+        return f'<label>{label}<select name="{name}">{options}</select></label>'
+
+    hidden = {"cluster": snapshot.cluster, "sort": wish.sort, "order": wish.order}
+    return (
+        '<form method="get" action="/cluster">'
+        + "".join(f'<input type="hidden" name="{name}" value="{escape(value)}"/>' for name, value in hidden.items())
+        + f'<label>name contains<input type="search" name="q" value="{escape(wish.text)}"/></label>'
+        + choice("status", "status", Status, wish.status)
+        + choice("type", "type", (group.group_type or "" for group in groups), wish.kind)
+        + choice("state", "state", (group.group_state or "" for group in groups), wish.state)
+        + '<button type="submit">Show</button></form>'
+    )
+
+
+def _turning(cluster: str, wish: Wish, number: int, pages: int) -> str:
+    if pages == 1:
+        return ""
+    before = f'<a rel="prev" href="{wish.link("/cluster", cluster, page=number - 1)}">before</a>' if number > 1 else ""
+    after = (
+        f'<a rel="next" href="{wish.link("/cluster", cluster, page=number + 1)}">after</a>' if number < pages else ""
+    )
+    return f'<nav aria-label="pages">{before}<span>page {number:,} of {pages:,}</span>{after}</nav>'
+
+
+def _cells(cluster: str, row: Row) -> Sequence[Cell]:
+    group, wait = row.group, row.group.wait
+    link = parts.url("/group", cluster=cluster, group=group.group_id)
+    lag = words.number(group.lag.lag)
+    return (
+        Cell(parts.status(row.judged.status)),
+        Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
+        Cell(group.group_type or "—", "t"),
+        Cell(group.group_state or "—", "t"),
+        Cell(f"≥ {lag}" if group.lag.unknown and group.lag.lag is not None else lag, "n"),
+        Cell(parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated)), "n"),
+        Cell(_trend(group.trend), "n"),
+        Cell("—" if row.eta_s is None else words.duration(round(row.eta_s * 1000)), "n"),
+        Cell(parts.duration(wait.margin_ms), "n"),
+        parts.number(group.members),
+        parts.number(group.rebalances),
+        Cell(words.duration(row.judged.still_ms), "n"),
+        Cell(parts.problem(group.problems[0]) if group.problems else "", "why"),
+    )
+
+
+def _trend(per_s: float | None) -> str:
+    if per_s is None:
+        return "—"
+    return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
+
+
+def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
+    """All of the list, unrounded: times in seconds, nothing where it isn't known."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(
+        ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
+         "members", "rebalances", "commits_still_s", "problem"]
+    )  # fmt: skip
+    for group, judged in chosen(snapshot, wish, now_ms):
+        wait, problem = group.wait, group.problems[0] if group.problems else None
+        writer.writerow(
+            [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",
+             group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.trend, _seconds(wait.margin_ms),
+             group.members, group.rebalances, _seconds(judged.still_ms), "" if problem is None else problem.error]
+        )  # fmt: skip
+    return file.getvalue()
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def _plain(name: str) -> str:
+    """A name that a spreadsheet doesn't take for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name

@@ -1,0 +1,115 @@
+"""The first page: how the clusters are, and the groups that need attention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.status import Status, judge_status
+from groupkeeper.pipeline.report import plots, words
+from groupkeeper.web.pages import parts
+
+_MOST_URGENT = 12
+_WORST = list(Status)
+
+
+def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
+    """All clusters."""
+    cards = "".join(_cluster(each, now_ms) for each in snapshots)
+    return parts.page(
+        "Consumer groups",
+        f'{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2><div class="cards">{cards}</div>',
+    )
+
+
+def _statuses(snapshot: ClusterSnapshot, now_ms: int) -> dict[str, Status]:
+    return {group_id: judge_status(group, now_ms).status for group_id, group in snapshot.groups.items()}
+
+
+def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> list[tuple[Status, ClusterSnapshot, GroupView]]:
+    """The worst first."""
+    found: list[tuple[Status, ClusterSnapshot, GroupView]] = [
+        (status, snapshot, snapshot.groups[group_id])
+        for snapshot in snapshots
+        for group_id, status in _statuses(snapshot, now_ms).items()
+        if status not in (Status.OK, Status.UNKNOWN)
+    ]
+    found.sort(
+        key=lambda each: (-_WORST.index(each[0]), -(each[2].wait.lag_ms or 0), each[1].cluster, each[2].group_id)
+    )
+    return found
+
+
+def _verdict(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
+    down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
+    waiting = [each.cluster for each in snapshots if not each.polls.done]
+    total = sum(len(each.groups) for each in snapshots)
+    troubled = len(_troubled(snapshots, now_ms))
+    texts = (
+        [f"{words.counted(len(down), 'cluster')} cannot be asked: {', '.join(map(parts.text, down))}"] if down else []
+    )
+    texts += [f"not asked yet: {', '.join(map(parts.text, waiting))}"] if waiting else []
+    verb = "needs" if troubled == 1 else "need"
+    texts.append(
+        f"{troubled:,} of {words.counted(total, 'group')} {verb} attention"
+        if troubled
+        else f"no group of {total:,} is known to need attention"
+    )
+    tone = "bad" if down or troubled else "none" if waiting or not total else "good"
+    said = "; ".join(texts)
+    return f'<p class="verdict {tone}">{said[0].upper()}{said[1:]}.</p>'
+
+
+def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
+    troubled = _troubled(snapshots, now_ms)
+    if not troubled:
+        return ""
+    items = []
+    for status, snapshot, group in troubled[:_MOST_URGENT]:
+        link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
+        behind = f"{words.amount(group.lag.lag)} records"
+        if group.wait.lag_ms:
+            behind += f", {parts.duration(group.wait.lag_ms, is_least=bool(group.wait.unknown))}"
+        items.append(
+            f'<li>{parts.status(status)}<span class="name"><a href="{link}">{parts.text(group.group_id)}</a> '
+            f'<span class="soft where">{parts.text(snapshot.cluster)}</span></span>'
+            f'<span class="value">{behind}</span></li>'
+        )
+    left = len(troubled) - _MOST_URGENT
+    more = f"<li>and {left:,} more</li>" if left > 0 else ""
+    return f'<ul class="urgent wide">{"".join(items)}{more}</ul>'
+
+
+def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
+    link = parts.url("/cluster", cluster=snapshot.cluster)
+    title = f'<h3 class="name"><a href="{link}">{parts.text(snapshot.cluster)}</a></h3>'
+    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>'
+    if not snapshot.is_up:
+        return f'<article class="card">{title}{when}{parts.problems(snapshot.problems)}</article>'
+    groups = snapshot.groups.values()
+    lags = [group.lag.lag for group in groups if group.lag.lag is not None]
+    waits = [group.wait.lag_ms for group in groups if group.wait.lag_ms is not None]
+    margins = [group.wait.margin_ms for group in groups if group.wait.margin_ms is not None]
+    members = [group.members for group in groups if group.members is not None]
+    statuses = Counter(status.value for status in _statuses(snapshot, now_ms).values())
+    legend = "".join(
+        f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{parts.status(each)}</a> '
+        f"<b>{words.number(statuses[each])}</b></li>"
+        for each in reversed(_WORST)
+        if statuses[each]
+    )
+    pairs = [
+        ("groups", words.number(len(snapshot.groups))),
+        ("members", words.number(sum(members))),
+        ("lag", words.amount(sum(lags)) if lags else "—"),
+        ("longest time lag", words.duration(max(waits, default=None))),
+        ("shortest retention margin", parts.duration(min(margins, default=None))),
+        ("groups with problems", words.number(sum(bool(group.problems) for group in groups))),
+        ("brokers", words.number(len(snapshot.brokers))),
+        ("a poll takes", f"{snapshot.seconds:.1f} s"),
+    ]
+    return (
+        f'<article class="card">{title}{when}{parts.problems(snapshot.problems)}{parts.numbers(pairs)}'
+        f'{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul></article>'
+    )

@@ -1,0 +1,175 @@
+"""One group: its partitions, members with what they have and are to have, and what it was like before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.live.history import Noted, Sample
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.status import judge_status
+from groupkeeper.operations.lag import AnyMember, LagStatus
+from groupkeeper.pipeline.report import plots, words
+from groupkeeper.pipeline.report.model import LagLine
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.parts import Cell
+
+_MOST_ROWS = 2000
+_MOST_EVENTS = 200
+_MOST_POINTS = 500
+_MOST_PLACES = 40
+
+
+def group_page(
+    snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample], changes: Sequence[Noted], now_ms: int
+) -> str:
+    """The whole page."""
+    crumbs = [("Consumer groups", "/"), (snapshot.cluster, parts.url("/cluster", cluster=snapshot.cluster))]
+    body = (
+        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
+        f"<h2>Lag</h2>{_lag(snapshot, group, samples)}<h2>Partitions</h2>{_partitions(group)}"
+        f"<h2>Members</h2>{_members(group)}<h2>Changes</h2>{_changes(changes)}"
+    )
+    return parts.page(group.group_id, body, crumbs)
+
+
+def _facts(group: GroupView, now_ms: int) -> str:
+    judged = judge_status(group, now_ms)
+    described, wait = group.description, group.wait
+    pairs = [
+        ("status", parts.status(judged.status)),
+        ("type", group.group_type or "—"),
+        ("state", group.group_state or "—"),
+        ("members", words.number(group.members)),
+        ("lag", words.amount(group.lag.lag)),
+        ("time lag", parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated))),
+        ("retention margin", parts.duration(wait.margin_ms)),
+        ("commits stand still", words.duration(judged.still_ms)),
+        ("without a commit", words.amount(group.lag.uncommitted) if group.lag.without_commit else "—"),
+        ("rebalances seen", words.number(group.rebalances)),
+    ]
+    if described is not None:
+        if described.group_epoch is not None:
+            pairs.append(("group epoch", words.number(described.group_epoch)))
+            pairs.append(("target epoch", words.number(described.target_assignment_epoch)))
+        pairs.append(("assignor", parts.text(described.partition_assignor or None)))
+        pairs.append(("coordinator", f"broker {described.coordinator.id}"))
+    if group.streams is not None:
+        tasks = [sum(len(getattr(each.assignment, role)) for each in group.streams.members)
+                 for role in ("active", "standby", "warmup")]  # fmt: skip
+        pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
+        pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
+    return f'<div class="card">{parts.numbers(pairs)}</div>'
+
+
+def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample]) -> str:
+    points = [(_time(each.at_ms), each.lag) for each in _thinned(samples) if each.lag is not None]
+    if snapshot.measured_ms is not None and group.lag.lag is not None:
+        points.append((_time(snapshot.measured_ms), group.lag.lag))
+    if len(points) < 2:
+        return _nothing("Nothing was noted before.")
+    line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
+    said = "Offsets that the group had to read."
+    return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{said}</figcaption></figure>'
+
+
+def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
+    """No more than can be seen; the highest of those that lie together."""
+    size = -(-len(samples) // _MOST_POINTS) or 1
+    for start in range(0, len(samples), size):
+        yield max(samples[start : start + size], key=lambda each: each.lag or 0)
+
+
+def _partitions(group: GroupView) -> str:
+    if not group.rows:
+        return _nothing("Nothing is committed, or it may not be seen.")
+    heads = [
+        *map(parts.head, ("topic", "partition", "status")),
+        *(
+            parts.head(name, "n")
+            for name in ("committed", "log start", "log end", "lag", "time lag", "retention margin")
+        ),
+        *map(parts.head, ("member", "problem")),
+    ]
+    rows = []
+    for row, wait in list(zip(group.rows, group.waits, strict=True))[:_MOST_ROWS]:
+        failed = row.failure is not None and row.status is not LagStatus.DELETED
+        rows.append(
+            (
+                Cell(parts.text(row.topic), "name"),
+                Cell(str(row.partition), "n"),
+                Cell(row.status.value, "t"),
+                parts.number(None if row.committed is None else row.committed.offset),
+                parts.number(row.log_start_offset),
+                parts.number(row.log_end_offset),
+                parts.number(row.lag),
+                Cell(parts.duration(wait.lag_ms, is_estimated=wait.is_estimated), "n"),
+                Cell(parts.duration(wait.margin_ms), "n"),
+                Cell(_member_name(row.member), "name"),
+                Cell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
+            )
+        )
+    left = len(group.rows) - _MOST_ROWS
+    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(group.rows):,}.</p>' if left > 0 else ""
+    return more + parts.table(heads, rows, "partitions")
+
+
+def _member_name(member: AnyMember | None) -> str:
+    return "—" if member is None else f"{parts.text(member.client_id)} {parts.text(member.client_host)}"
+
+
+def _members(group: GroupView) -> str:
+    if group.description is None:
+        return _nothing("Not known.")
+    if not group.description.members:
+        return _nothing("There are none.")
+    heads = [parts.head(name) for name in ("member", "client", "host", "epoch", "has", "is to have")]
+    rows = []
+    for member in group.description.members[:_MOST_ROWS]:
+        target = getattr(member, "target_assignment", None)
+        is_settled = target is not None and set(target) == set(member.assignment)
+        rows.append(
+            (
+                Cell(parts.text(getattr(member, "instance_id", None) or member.member_id), "name"),
+                Cell(parts.text(member.client_id), "name"),
+                Cell(parts.text(member.client_host), "t"),
+                parts.number(getattr(member, "member_epoch", None)),
+                Cell(_places(member.assignment), "name"),
+                Cell("the same" if is_settled else "—" if target is None else _places(target), "name"),
+            )
+        )
+    return parts.table(heads, rows, "members")
+
+
+def _places(places: Sequence[TopicPartition]) -> str:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(places)[:_MOST_PLACES]:
+        by_topic.setdefault(topic, []).append(partition)
+    left = len(places) - _MOST_PLACES
+    shown = "; ".join(f"{parts.text(topic)}: {', '.join(map(str, some))}" for topic, some in by_topic.items())
+    return (shown or "nothing") + (f" and {left:,} more" if left > 0 else "")
+
+
+def _changes(changes: Sequence[Noted]) -> str:
+    if not changes:
+        return _nothing("Nothing was seen to change.")
+    rows = [
+        (
+            Cell(parts.moment(each.at_ms), "t"),
+            Cell(parts.text(each.what.replace("_", " "))),
+            Cell(parts.text(each.member_id), "name"),
+            Cell(parts.text(each.before), "name"),
+            Cell(parts.text(each.after), "name"),
+        )
+        for each in reversed(changes[-_MOST_EVENTS:])
+    ]
+    return parts.table([parts.head(name) for name in ("when", "what", "member", "before", "after")], rows, "changes")
+
+
+def _nothing(said: str) -> str:
+    return f'<p class="soft">{said}</p>'
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,205 @@
+"""Pages for people: what they say, whatever names are like, and what the URL may ask for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from html.parser import HTMLParser
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from tests.unit.live.views import described, member, row, snapshot, view
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.live.history import Noted, Sample
+from groupkeeper.live.model import ClusterSnapshot, Wait, not_polled
+from groupkeeper.operations.authorization import Acl
+from groupkeeper.operations.problems import Problem
+from groupkeeper.protocol.errors import LeaderNotAvailable
+from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
+from groupkeeper.web.pages.fleet import fleet_page
+from groupkeeper.web.pages.group import group_page
+
+NOW_MS = 1_700_000_000_000
+EVIL = "<script>alert(1)</script>\"'&/?#%00\n\u202eevil=1"
+VOID = {"meta", "link", "input"}
+
+
+class Page(HTMLParser):
+    """What a browser makes of it. Fails where tags don't match, or where there is something that could run."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.links: list[str] = []
+        self._open: list[str] = []
+        assert html.startswith("<!DOCTYPE html>")
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in ("script", "style", "iframe", "object", "img")
+        for name, value in attrs:
+            assert not name.startswith("on")
+            assert name != "style"
+            if name in ("href", "action"):
+                assert value is not None
+                assert value.startswith(("/", "#"))
+                self.links.append(value)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def _take(self, text: str) -> None:
+        self.texts.append(text)
+
+    handle_data = _take  # what the library calls it
+
+
+def fleet() -> ClusterSnapshot:
+    hidden = Problem("GROUP_AUTHORIZATION_FAILED", "no", "hidden", acl=Acl("DESCRIBE", "GROUP", "hidden"))
+    return snapshot(
+        view("calm", [row("t", 0, 100)]),
+        view("late", [row("t", 0, 40)], [Wait(9 * 60_000)], progress_ms=NOW_MS)._replace(trend=-2.0),
+        view("later", [row("t", 0, 0)], [Wait(99 * 60_000)], progress_ms=NOW_MS),
+        view("lossy", [row("t", 0, 40, start=50)], [Wait(1000, True, -5000)], progress_ms=NOW_MS),
+        view("hidden", problems=(hidden,)),
+        at_ms=NOW_MS,
+    )
+
+
+def test_the_fleet() -> None:
+    down = snapshot(cluster="dr", at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
+    page = Page(fleet_page([fleet(), down, not_polled("lab")], NOW_MS))
+    assert "1 cluster cannot be asked: dr; not asked yet: lab; 3 of 5 groups need attention." in page.text
+    assert "no answer" in page.text
+    urgent = page.text[page.text.index("attention.") : page.text.index("Clusters")]
+    assert [name for name in urgent.split() if name in ("lossy", "later", "late", "calm")] == ["lossy", "later", "late"]
+    assert (
+        Page(fleet_page([snapshot(view("calm", [row("t", 0, 100)]))], NOW_MS)).text.count("No group of 1 is known") == 1
+    )
+
+
+def listed(**wish: object) -> list[str]:
+    """The groups of the list, in its order."""
+    page = Page(cluster_page(fleet(), Wish(**wish), NOW_MS))  # type: ignore[arg-type]
+    links = [parse_qs(urlsplit(link).query) for link in page.links if link.startswith("/group?")]
+    return [link["group"][0] for link in links]
+
+
+def test_the_list_is_sorted_and_narrowed_down_by_the_url() -> None:
+    assert listed() == ["lossy", "later", "late", "hidden", "calm"]
+    assert listed(sort="lag") == ["later", "late", "lossy", "calm", "hidden"]
+    assert listed(sort="lag", order="up") == ["calm", "late", "lossy", "later", "hidden"]  # not known: last, always
+    assert listed(sort="group") == ["calm", "hidden", "late", "later", "lossy"]
+    assert listed(sort="margin") == ["lossy", "calm", "hidden", "late", "later"]
+    assert listed(text="LATE", sort="group") == ["late", "later"]
+    assert listed(status="losing") == ["lossy"]
+    assert listed(state="Empty") == []
+
+
+@pytest.mark.parametrize(
+    "sort", ["status", "group", "type", "state", "lag", "time_lag", "trend", "eta", "margin", "members"]
+)
+@pytest.mark.parametrize("order", ["up", "down"])
+def test_every_order(sort: str, order: str) -> None:
+    assert len(listed(sort=sort, order=order)) == 5
+
+
+def test_a_wish_may_be_anything() -> None:
+    for parameters in (
+        {"sort": EVIL, "order": EVIL, "page": EVIL, "q": EVIL, "status": EVIL},
+        {"page": "²"},
+        {"page": "0"},
+    ):
+        wish = Wish.of(parameters)
+        page = Page(cluster_page(fleet(), wish, NOW_MS))
+        assert "of 5" in page.text
+    assert Wish.of({"sort": "lag", "order": "up", "page": "7", "q": "x"}) == Wish("x", sort="lag", order="up", page=7)
+
+
+def test_what_a_row_says() -> None:
+    text = Page(cluster_page(fleet(), Wish(), NOW_MS)).text
+    assert "missing ACL: DESCRIBE on group hidden" in text
+    assert "−5 s" in text  # the margin is gone
+    assert "~ 1 s" in text  # interpolated
+    assert "-2.0/s 30 s" in text  # 60 records at 2 a second
+    assert "9 min" in text
+
+
+def test_pages_are_turned() -> None:
+    many = snapshot(*(view(f"g{number:04}", [row("t", 0, 5)]) for number in range(250)))
+    pages = [Page(cluster_page(many, Wish(sort="group", page=number), NOW_MS)) for number in (1, 2, 3, 99)]
+    assert [page.text.count(" g0") for page in pages] == [100, 100, 50, 50]
+    assert "page 1 of 3" in pages[0].text
+    assert "page 3 of 3" in pages[3].text
+    assert any("page=2" in link and "sort=group" in link for link in pages[0].links)
+
+
+def test_csv_has_all_and_no_formula() -> None:
+    odd = snapshot(view("=cmd()", [row("t", 0, 5)], [Wait(1500)]), view(EVIL), cluster="prod")
+    rows = list(csv.DictReader(io.StringIO(groups_csv(odd, Wish(sort="group"), NOW_MS))))
+    assert [each["group"] for each in rows] == [EVIL, "'=cmd()"]
+    assert (rows[1]["lag"], rows[1]["time_lag_s"], rows[1]["retention_margin_s"]) == ("95", "1.5", "")
+    assert len(list(csv.DictReader(io.StringIO(groups_csv(fleet(), Wish(status="lagging"), NOW_MS))))) == 2
+
+
+def test_a_group() -> None:
+    first, second, third = (TopicPartition("t", number) for number in range(3))
+    moving = member("a", first, second, target_assignment=(first,), member_epoch=6)
+    settled = member("b", third, target_assignment=(third,), member_epoch=7)
+    rows = [row("t", 0, 40), row("t", 1, 90), row("t", 2, 5, None)._replace(failure=LeaderNotAvailable())]
+    group = view("g", rows, [Wait(5000), Wait(1000, True), Wait(None)], described("g", moving, settled, epoch=7))
+    samples = [Sample(NOW_MS - 5000 * number, "Stable", 2, 10 * number, 0, 0, 0) for number in (3, 2, 1)]
+    changes = [Noted(NOW_MS - 5000, "member_joined", "b-id", None, "t-2")]
+    page = Page(group_page(snapshot(group, at_ms=NOW_MS), group, samples, changes, NOW_MS))
+    assert "t: 0, 1 t: 0" in page.text  # what it has, what it is to have
+    assert "the same" in page.text
+    assert "LeaderNotAvailable" in page.text
+    assert "≥ 5 s" in page.text
+    assert "~ 1 s" in page.text
+    assert "member joined" in page.text
+    assert "70 records" in page.text  # the top of the plot is the lag of now
+    assert page.links[1:3] == ["/", "/cluster?cluster=prod"] or "/cluster?cluster=prod" in page.links
+
+
+def test_names_are_text_wherever_they_stand() -> None:
+    consumer = member(EVIL, TopicPartition(EVIL, 0), target_assignment=())
+    problem = Problem("X", EVIL, EVIL, EVIL, 0, acl=Acl("READ", "TOPIC", EVIL))
+    group = view(EVIL, [row(EVIL, 0, 5)], [Wait(99 * 60_000)], described(EVIL, consumer, epoch=1), problems=(problem,))
+    evil = snapshot(group, cluster=EVIL, at_ms=NOW_MS, problems=(problem,))
+    changes = [Noted(NOW_MS, EVIL, EVIL, EVIL, EVIL)]
+    wish = Wish.of({"q": EVIL, "status": EVIL, "type": EVIL, "state": EVIL})
+    for html in (
+        fleet_page([evil, snapshot(cluster=EVIL, at_ms=None, problems=(problem,))], NOW_MS),
+        cluster_page(evil, Wish(), NOW_MS),
+        cluster_page(evil, wish, NOW_MS),
+        group_page(evil, group, [], changes, NOW_MS),
+    ):
+        page = Page(html)
+        assert html.count("\u202e") <= 2 * html.count('name="q"')  # what was typed, and what the form sends
+        for link in page.links:
+            asked = parse_qs(urlsplit(link).query)
+            assert asked.get("cluster", [EVIL]) == [EVIL]
+            assert asked.get("group", [EVIL]) == [EVIL]
+
+
+def test_ten_thousand_groups_are_soon_there() -> None:
+    many = snapshot(*(view(f"g{number}", [row("t", 0, number % 100)], [Wait(number)]) for number in range(10_000)))
+    for write in (lambda: fleet_page([many], NOW_MS), lambda: cluster_page(many, Wish(sort="lag"), NOW_MS)):
+        began = time.process_time()
+        assert len(write()) < 200_000
+        assert time.process_time() - began < 1
