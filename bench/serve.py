@@ -89,6 +89,10 @@ def measure_ours(servers: str, *words: str) -> None:
         plain = [scrape(url) for _ in range(SCRAPES)]
         packed = [scrape(url, Accept_Encoding="gzip") for _ in range(SCRAPES)]
         body = plain[-1][1]
+        site = url.removesuffix("/metrics")
+        pages = {
+            path: max(scrape(site + path)[0] for _ in range(SCRAPES)) for path in ("/", "/cluster?cluster=default")
+        }
         print(
             f"  serve {' '.join(words)}: {(after.cpu_s - before.cpu_s) / took_min:.2f} CPU s a minute, "
             f"{after.now_mb:.0f} MB, at most {usage_of(pid).most_mb:.0f} MB; "

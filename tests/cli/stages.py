@@ -111,7 +111,7 @@ async def set_up(stage: Stage, servers: str, folder: Path) -> None:
         topics = [NewTopic(name, len(counts), 1, configs=FOREVER) for name, counts in stage.records.items()]
         if topics:
             (await admin.create_topics(topics)).all()
-        connection = await _connect(servers, "stage")
+        connection = await connect(servers, "stage")
         for topic, counts in stage.records.items():
             for partition, count in enumerate(counts):
                 await _produce(connection, topic, partition, count)
@@ -137,7 +137,7 @@ async def put_back(stage: Stage, servers: str) -> None:
 
 async def _join_share_groups(admin: Admin, members: Sequence[ShareMember], servers: str) -> None:
     for member in members:
-        await share_members.join(admin, await _connect(servers, member.client_id), member, PATIENCE_S)
+        await share_members.join(admin, await connect(servers, member.client_id), member, PATIENCE_S)
 
 
 async def commit(stage: Stage, admin: Admin, but_for: Collection[str] = ()) -> None:
@@ -150,7 +150,8 @@ async def commit(stage: Stage, admin: Admin, but_for: Collection[str] = ()) -> N
             (await admin.alter_consumer_group_offsets(group_id, wanted)).all()
 
 
-async def _connect(servers: str, client_id: str) -> Connection:
+async def connect(servers: str, client_id: str) -> Connection:
+    """A connection for raw requests."""
     address = parse_bootstrap_servers(servers)[0]
     return await open_connection(address, Settings(client_id=client_id), Security(), PATIENCE_S)
 
@@ -184,7 +185,7 @@ async def _delete_records(connection: Connection, topic: str, partition: int, of
 async def _join(admin: Admin, live: Live, servers: str) -> None:
     """Join, and sync unless the member is to wait for its assignment. The group outlives the connection."""
     (await admin.find_coordinators([live.group_id])).all()
-    connection = await _connect(servers, live.client_id)
+    connection = await connect(servers, live.client_id)
     member_id = ""
     while True:
         protocol = JoinGroupRequestProtocol("range", encode_subscription(ConsumerProtocolSubscription(live.topics)))

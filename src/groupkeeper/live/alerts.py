@@ -157,6 +157,7 @@ class Alerts:
         if verdict is Verdict.BROKEN:
             alert = self._alerts.setdefault(key, alert or _Alert(now_ms))
             alert.well_ms, alert.texts = None, texts
+            alert.since_ms = min(alert.since_ms, now_ms)  # clocks are set back
             if alert.fired_ms is None and now_ms - alert.since_ms >= rule.for_ms:
                 alert.fired_ms = now_ms
         elif alert is None:

@@ -269,7 +269,7 @@ def sample_of(group: GroupView, at_ms: int) -> Sample:
 
 
 def _is_due(last: Sample | None, now: Sample, step_ms: int) -> bool:
-    return last is None or (last[1:] != now[1:] and now.at_ms - last.at_ms >= step_ms)
+    return last is None or (last[1:] != now[1:] and abs(now.at_ms - last.at_ms) >= step_ms)  # clocks are set back
 
 
 def _text(value: object) -> str | None:

@@ -164,3 +164,18 @@ async def test_other_types_need_version_5() -> None:
         "The broker only supports ListGroups v4, but we need v5 or newer to request groups by type. "
         "Requested group types: [Consumer, Share]."
     )
+
+
+async def test_groups_that_are_gone_are_forgotten() -> None:
+    """A client that runs for weeks would otherwise remember every group that there ever was."""
+    listings = [ListGroupsResponse(groups=[ListedGroup(name, "", "Empty", "Classic")]) for name in ("a", "b", "c")]
+    failing = ListGroupsResponse(error_code=-1)
+    handlers = {"ListGroups": in_turn(listings[0], listings[1], failing, listings[2], listings[2])}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        remembered = []
+        for states in ((), (), (), ("Empty",), ()):
+            await admin.list_groups(states=states)
+            remembered.append((sorted(admin._cluster.coordinators), sorted(admin._cluster.classic_groups)))
+    # After a failure, or of some states only, it isn't known which are gone.
+    names = [["a"], ["b"], ["b"], ["b", "c"], ["c"]]
+    assert remembered == [(each, each) for each in names]

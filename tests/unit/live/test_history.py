@@ -62,6 +62,14 @@ def test_a_sample_holds_until_something_changes(path: Path) -> None:
     ]
 
 
+def test_a_clock_that_is_set_back_loses_no_samples(path: Path) -> None:
+    history = History(path, Bounds(step_ms=MINUTE_MS))
+    add(history, 100 * MINUTE_MS, 5)
+    add(history, 40 * MINUTE_MS, 6)
+    add(history, 41 * MINUTE_MS, 7)
+    assert [each.committed for each in history.samples("prod", "g")] == [6, 7, 5]
+
+
 def test_changes_and_failed_polls(path: Path) -> None:
     history = History(path)
     change = Change("g", What.JOINED, None, (TopicPartition("t", 0),), member("a"))

@@ -43,6 +43,11 @@ async def list_groups(
             _merge(cluster, listings.groups, node, answer, wanted)
         else:
             listings.failed[node] = answer
+    if not state_names and not type_names and not listings.failed:
+        # Groups that are gone are forgotten: a client that runs for weeks sees very many come and go.
+        for gone in cluster.coordinators.keys() - listings.groups.keys():
+            del cluster.coordinators[gone]
+        cluster.classic_groups &= listings.groups.keys()
     return listings
 
 

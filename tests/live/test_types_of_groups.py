@@ -1,0 +1,104 @@
+"""Groups of every type, as a collector finds them, with members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer
+from tests.cli.share_members import ShareMember, join
+from tests.cli.stages import connect
+from tests.cli.test_streams_groups_beside_others import commit
+from tests.differential.wire import Pool
+from tests.live.stage import collector
+from tests.times_and_transactions import producer_of, send
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import GroupType, TopicPartition
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    Topology,
+)
+from groupkeeper.testing.background import BackgroundBroker
+from groupkeeper.web.exporter import Choices, Exporter
+from groupkeeper.web.exposition import Format
+from groupkeeper.web.series import Level
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    settings = {"group.streams.initial.rebalance.delay.ms": "0", "group.initial.rebalance.delay.ms": "0"}
+    with BackgroundBroker(properties=settings) as broker:
+        pool = Pool(broker.bootstrap_servers)
+        pool.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 10_000), 7)
+        commit(pool, "plain", "", -1)  # offset 5, as the streams group
+        joining = StreamsGroupHeartbeatRequest(
+            "app", "m", 0, rebalance_timeout_ms=1000, topology=Topology(0, [Subtopology("0", ["t"])]), process_id="p",
+            active_tasks=[], standby_tasks=[], warmup_tasks=[],
+        )  # fmt: skip
+        commit(pool, "app", "m", pool.ask(joining, 0).member_epoch)  # type: ignore[attr-defined]
+        send(producer_of(broker.bootstrap_servers), "t", [1_700_000_000_000 + number for number in range(12)])
+        yield broker.bootstrap_servers
+        pool.close()
+
+
+@pytest.fixture(scope="module")
+def snapshot(servers: str) -> Iterator[ClusterSnapshot]:
+    settings = {"bootstrap.servers": servers, "group.id": "modern", "group.protocol": "consumer"}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe(["t"])
+    while not (message := consumer.poll(0.2)) or message.error():
+        pass
+    consumer.commit(message, asynchronous=False)
+
+    async def look() -> ClusterSnapshot:
+        async with Admin(servers) as admin:
+            await join(admin, await connect(servers, "sharing"), ShareMember("queue", "s", "sharing", ["t"], 1), 20)
+        watching = collector(servers)
+        found = await watching.poll()
+        await watching.close()
+        return found
+
+    yield asyncio.run(look())
+    consumer.close()
+
+
+def test_each_has_its_type_its_members_and_its_lag(snapshot: ClusterSnapshot) -> None:
+    found = {
+        name: (group.group_type, group.members, group.lag.lag, len(group.problems))
+        for name, group in snapshot.groups.items()
+    }
+    assert found == {
+        "app": (GroupType.STREAMS, 1, 7, 0),
+        "modern": (GroupType.CONSUMER, 1, 11, 0),
+        "plain": (GroupType.CLASSIC, 0, 7, 0),
+        "queue": (GroupType.SHARE, 1, None, 0),  # no member has fetched anything yet
+    }
+
+
+def test_epochs_assignments_and_tasks(snapshot: ClusterSnapshot) -> None:
+    modern, app, queue = (snapshot.groups[name].description for name in ("modern", "app", "queue"))
+    assert modern is not None
+    assert app is not None
+    assert queue is not None
+    assert modern.group_epoch == modern.target_assignment_epoch
+    assert [member.assignment for member in (*modern.members, *queue.members)] == [(TopicPartition("t", 0),)] * 2
+    streams = snapshot.groups["app"].streams
+    assert streams is not None
+    assert len(streams.subtopologies) == 1
+    exporter = Exporter(Choices(levels=frozenset(Level)))
+    exporter.take(snapshot)
+    text = exporter.text(Format.PROMETHEUS).decode()
+    for line in (
+        'groupkeeper_group_info{cluster="prod",group="queue",type="Share",state="Stable",assignor="simple"} 1',
+        'groupkeeper_streams_group_tasks{cluster="prod",group="app",role="active"} ',
+        'groupkeeper_streams_group_topology_epoch{cluster="prod",group="app"} 0',
+        'groupkeeper_group_lag{cluster="prod",group="modern",topic="t"} 11',
+        'groupkeeper_group_assigned_members{cluster="prod",group="queue",topic="t"} 1',
+    ):
+        assert line in text
+    assert 'groupkeeper_group_lag{cluster="prod",group="queue"' not in text
