@@ -100,6 +100,7 @@ def measure_ours(servers: str, *words: str) -> None:
             f"{value(body, 'groupkeeper_exporter_series'):,.0f} series, {len(body) / 1e6:.1f} MB; a scrape "
             f"{statistics.median(s for s, _ in plain):.3f} s (at most {max(s for s, _ in plain):.3f}), gzip "
             f"{statistics.median(s for s, _ in packed):.3f} s (at most {max(s for s, _ in packed):.3f}); "
+            f"pages: {', '.join(f'{path} {took_s:.3f} s' for path, took_s in pages.items())} at most; "
             f"history {sum(path.stat().st_size for path in history.parent.glob(f'{history.name}*')) / 1e6:.1f} MB"
         )
     for path in history.parent.glob(f"{history.name}*"):

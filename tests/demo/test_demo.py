@@ -20,8 +20,14 @@ def environment(folder: Path) -> dict[str, str]:
 def test_the_tour_shows_the_main_job(tmp_path: Path) -> None:
     tour = subprocess.run(START, env=environment(tmp_path), capture_output=True, text=True, timeout=330, check=False)
     assert tour.returncode == 0, tour.stdout + tour.stderr
-    shown = ["--list", "--describe", "--dry-run", "--execute", "--delete-offsets", "START-OFFSET", "pipeline report"]
-    shown += ["report.html", "Three things to try next"]
+    shown = ["--list", "--describe", "--dry-run", "--execute", "--delete-offsets", "START-OFFSET", "groupkeeper check"]
+    shown += [
+        "groupkeeper serve",
+        "groupkeeper_group_lag{",
+        "pipeline report",
+        "report.html",
+        "Three things to try next",
+    ]
     places = [tour.stdout.index(text) for text in shown]
     assert places == sorted(places)
     left = [path.name for path in tmp_path.iterdir() if not path.name.startswith("groupkeeper-java-")]

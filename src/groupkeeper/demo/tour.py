@@ -7,6 +7,7 @@ from groupkeeper.demo import traffic
 from groupkeeper.demo.queue import work_off_a_queue
 from groupkeeper.demo.stage import Terminal, TourFailed, emphasised, running_broker, say
 from groupkeeper.demo.tables import make_tables
+from groupkeeper.demo.watching import watch_groups
 
 __all__ = ["TourFailed", "run"]
 
@@ -44,6 +45,7 @@ def run() -> None:
             rewind(terminal, sent)
             forget_a_topic(terminal)
             work_off_a_queue(terminal)
+            watch_groups(terminal)
         make_tables(address)
     say(NEXT)
     say(f"\n{terminal.steps} commands, {time.monotonic() - started:.0f} s in all; the broker and its files are gone.")
