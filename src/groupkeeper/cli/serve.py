@@ -201,9 +201,9 @@ def _run(options: Namespace) -> int:
     hosts = None if is_open and not options.allowed_host else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
     app = application(exporter, lambda: [each.snapshot for each in collectors], archive, hosts=hosts)
 
-    def take(snapshot: ClusterSnapshot) -> None:
+    async def take(snapshot: ClusterSnapshot) -> None:
         watch.take(snapshot)
-        exporter.take(snapshot)
+        await exporter.take_aside(snapshot)
 
     async def run() -> None:
         stop = asyncio.Event()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -76,13 +76,13 @@ class Collector:
             self._admin = await self._open_admin().__aenter__()
         return self._admin
 
-    async def run(self, tell: Callable[[ClusterSnapshot], None]) -> None:
+    async def run(self, tell: Callable[[ClusterSnapshot], Awaitable[None]]) -> None:
         """Poll without end; ``tell`` is called with each snapshot."""
         interval_s = self._schedule.interval_s
         try:
             while True:
                 began = time.monotonic()
-                tell(await self.poll())
+                await tell(await self.poll())
                 rest_s = interval_s - (time.monotonic() - began)
                 await asyncio.sleep(max(rest_s, _LEAST_PAUSE_SHARE * interval_s))
         finally:

@@ -32,6 +32,8 @@ from groupkeeper.protocol.errors import GroupIdNotFound
 _MOST_PROBLEMS = 20
 """Of one group: a topic without rights has one, but a thousand partitions without leaders would have as many."""
 
+_GROUPS_AT_A_TIME = 200
+
 ALL = Choice(Names(()), Names(()))
 
 
@@ -78,10 +80,12 @@ async def poll(
         not lag.rows.get(group_id) and group_id not in lag.failed for group_id in there
     )
     may_hide = has_none and await hides_topics(admin)
-    groups = {
-        group_id: _view(group_id, listings.get(group_id), lag, following, waits, measured_ms, may_hide=may_hide)
-        for group_id in there
-    }
+    groups: dict[str, GroupView] = {}
+    for number, group_id in enumerate(there):
+        listing = listings.get(group_id)
+        groups[group_id] = _view(group_id, listing, lag, following, waits, measured_ms, may_hide=may_hide)
+        if number % _GROUPS_AT_A_TIME == 0:
+            await asyncio.sleep(0)  # others in this loop answer requests
     snapshot = ClusterSnapshot(
         cluster,
         measured_ms,

@@ -75,7 +75,8 @@ class Site:
         headers = {**HEADERS, "Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
         if is_compressed:
             headers["Content-Encoding"] = "gzip"
-        return Chunked(self._exporter.text(form, is_compressed=is_compressed), headers=headers)
+        text = await asyncio.to_thread(self._exporter.text, form, is_compressed=is_compressed)
+        return Chunked(text, headers=headers)
 
     async def health(self, request: Request) -> Response:
         return PlainTextResponse("ok\n", headers=HEADERS)

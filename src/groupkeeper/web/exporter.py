@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +13,7 @@ from typing import NamedTuple
 from groupkeeper import __version__
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.web import other_names, series
-from groupkeeper.web.exposition import Block, Format, Metric, Sample, labels, text
+from groupkeeper.web.exposition import Block, Format, Metric, Sample, Writing, labels, text
 from groupkeeper.web.series import Level
 
 _OF_GROUP: Mapping[Level, Callable[[str, GroupView], Iterator[Sample]]] = {
@@ -35,6 +37,8 @@ class Names(NamedTuple):
     of_cluster: Callable[[ClusterSnapshot], Iterator[Sample]]
     of_group: Callable[[str, GroupView], Iterator[Sample]]
 
+
+_SAMPLES_AT_A_TIME = 2000
 
 OWN = "groupkeeper"
 OTHERS: Mapping[str, Names] = {
@@ -86,7 +90,8 @@ class Exporter:
         self._choices = choices
         self._of_program = of_program
         self._blocks: dict[str, Block] = {}
-        self._own = Block()
+        self._own: Block = {}
+        self._lock = threading.Lock()
         self._texts: dict[tuple[Format, bool], bytes] = {}
         self._began_s = time.time()
         self._levels = [level for level in Level if level in (Level.GROUP, Level.TOPIC) or level in choices.levels]
@@ -104,9 +109,28 @@ class Exporter:
 
     def take(self, snapshot: ClusterSnapshot) -> None:
         """Write the series of a cluster's latest snapshot."""
-        self._blocks[snapshot.cluster] = Block.of(self._of(snapshot))
-        self._own = Block.of(self._program())
-        self._texts.clear()
+        writing = Writing()
+        for sample in self._of(snapshot):
+            writing.add(sample)
+        self._show(snapshot.cluster, writing.block())
+
+    async def take_aside(self, snapshot: ClusterSnapshot) -> None:
+        """The same beside other work in this loop, which goes on meanwhile."""
+        writing = Writing()
+        for number, sample in enumerate(self._of(snapshot)):
+            writing.add(sample)
+            if number % _SAMPLES_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        self._show(snapshot.cluster, writing.block())
+
+    def _show(self, cluster: str, block: Block) -> None:
+        own = Writing()
+        for sample in self._program():
+            own.add(sample)
+        with self._lock:
+            self._blocks[cluster] = block
+            self._own = own.block()
+            self._texts.clear()
 
     def _of(self, snapshot: ClusterSnapshot) -> Iterator[Sample]:
         budget = _Budget(self._choices.most)
@@ -126,11 +150,18 @@ class Exporter:
         yield from budget.samples(snapshot.cluster)
 
     def text(self, form: Format, *, is_compressed: bool = False) -> bytes:
-        """All series; with gzip when ``is_compressed``. Made once for all who ask until the next snapshot."""
+        """All series; with gzip when ``is_compressed``. Made once for all who ask until the next snapshot.
+
+        In any thread, since it can take a moment.
+        """
+        with self._lock:
+            return self._text(form, is_compressed)
+
+    def _text(self, form: Format, is_compressed: bool) -> bytes:
         found = self._texts.get((form, is_compressed))
         if found is None:
             if is_compressed:
-                found = gzip.compress(self.text(form), compresslevel=1, mtime=0)
+                found = gzip.compress(self._text(form, False), compresslevel=1, mtime=0)
             else:
                 found = text(self.metrics, [self._own, *self._blocks.values()], form)
             self._texts[form, is_compressed] = found

@@ -55,18 +55,28 @@ def seconds(ms: int) -> str:
     return f"{ms / 1000:.3f}"
 
 
-class Block(dict[str, bytes]):
-    """The samples of one source by the metrics' names, ready to be sent."""
-
-    @classmethod
-    def of(cls, samples: Iterable[Sample]) -> Block:
-        lines: dict[str, list[str]] = {}
-        for name, line in samples:
-            lines.setdefault(name, []).append(line)
-        return cls({name: "".join(some).encode() for name, some in lines.items()})
+Block = Mapping[str, bytes]
+"""The samples of one source by the metrics' names, ready to be sent."""
 
 
-def text(metrics: Iterable[Metric], blocks: Iterable[Mapping[str, bytes]], form: Format) -> bytes:
+class Writing:
+    """A block in the making."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+
+    def add(self, sample: Sample) -> None:
+        """One more sample."""
+        name, line = sample
+        self._lines.setdefault(name, []).append(line)
+
+    def block(self) -> Block:
+        """All of them; nothing is left here."""
+        lines, self._lines = self._lines, {}
+        return {name: "".join(lines.pop(name)).encode() for name in list(lines)}
+
+
+def text(metrics: Iterable[Metric], blocks: Iterable[Block], form: Format) -> bytes:
     """All samples, each metric's together whatever the source; a metric without samples is left out."""
     sources = list(blocks)
     parts: list[bytes] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import uvicorn
@@ -19,7 +19,7 @@ _LARGEST_HEADER = 16 * 1024
 _GRACE_S = 5
 """Answers under way have so long to end."""
 
-Tell = Callable[[ClusterSnapshot], None]
+Tell = Callable[[ClusterSnapshot], Awaitable[None]]
 
 
 class _Server(uvicorn.Server):
