@@ -55,7 +55,7 @@ def test_metrics_of_several_clusters(served: Served) -> None:
     assert value(answer.text, "groupkeeper_cluster_problem", cluster="dr", error="CONNECTION_FAILED") == 1
     lag_s = value(answer.text, "groupkeeper_group_lag_seconds", cluster="prod", group="search")
     assert lag_s is not None
-    assert 9 * 3600 <= lag_s < 9 * 3600 + 60
+    assert 9 * 3600 <= lag_s < 10 * 3600  # the cluster is made once for all tests
 
 
 def test_the_formats_and_compression(served: Served) -> None:
