@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,11 +14,12 @@ from tests.spark.test_source import ask, commit, new_topic
 
 from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.state import CARRIED
+from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -56,6 +58,33 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
     asked = ask(servers, lambda admin: admin.list_consumer_group_offsets({"snapshot": None}))
     assert [each.offset for each in asked.done["snapshot"].done.values() if each is not None] == [2]
     assert sorted(each.name for each in (tables / "_groupkeeper").iterdir()) == [*carried_names(), "ledger", "lock"]
+
+
+@pytest.mark.long
+def test_what_is_carried_is_made_again_of_the_history(spark: SparkSession, tmp_path: Path) -> None:
+    """Where it is lost, and by a rebuild; why an offset was removed is told right in between."""
+    tables = tmp_path / "tables"
+    added = ("group_events", "rates", "rewinds")
+
+    def rows() -> list[list[str]]:
+        return [sorted(map(repr, pq.read_table(tables / name).to_pylist())) for name in added]
+
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
+        servers = broker.bootstrap_servers
+        options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+        topic = new_topic(servers)
+        commit(servers, "g", {(topic, 0): 5})
+        commit(servers, "g", {(topic, 0): 2})
+        assert not snapshot(spark, options, str(tables)).problems
+        shutil.rmtree(tables / LAST_COMMITS.name)
+        ask(servers, lambda admin: admin.delete_consumer_group_offsets("g", [TopicPartition(topic, 0)]))
+        assert not snapshot(spark, options, str(tables)).problems
+        causes = [row["removed_by"] for row in pq.read_table(tables / "commits").to_pylist()]
+        assert sorted(filter(None, causes)) == ["deleted"]
+        once = rows()
+        assert [len(each) for each in once][2] == 1
+        assert not snapshot(spark, options, str(tables), from_start=True).problems
+        assert rows() == once
 
 
 @pytest.mark.long

@@ -82,7 +82,7 @@ def _commits(
         return new
     groups = new.where("is_tombstone").select("cluster", "group_id").distinct()
     past, records = (
-        output.read(carried).unionByName(output.fresh(table)).join(groups, ["cluster", "group_id"], "left_semi")
+        output.with_carried(table, carried).join(groups, ["cluster", "group_id"], "left_semi")
         for table, carried in ((COMMITS, LAST_COMMITS), (GROUP_RECORDS, LAST_RECORDS))
     )
     past = past.select(*COMMITS.names)

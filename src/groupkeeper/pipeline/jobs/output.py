@@ -89,6 +89,12 @@ class Output:
         names = self.ledger.fresh_files(table.name)
         return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
 
+    def with_carried(self, table: Table, carried: Table) -> DataFrame:
+        """What later rows of a history table are told from: what is carried, and the rows that no refresh has seen."""
+        if self.ledger.made_to is None:
+            return self.read(table)
+        return self.read(carried).unionByName(self.fresh(table))
+
     def open_rows(self, table: Table) -> DataFrame:
         """The rows that the next refresh replaces."""
         return self._of_files(table, self.ledger.open_files(table.name))
