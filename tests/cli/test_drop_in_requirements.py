@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, SETTINGS, Live, Stage, _connect, put_back, set_up
+from tests.cli.stages import ACTIVE, INACTIVE, PATIENCE_S, SETTINGS, Live, Stage, connect, put_back, set_up
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.client.admin import Admin
@@ -55,7 +55,7 @@ async def join_of_another_protocol(servers: str, group_id: str) -> str:
     """A worker of Kafka Connect joins, and the group then has its protocol type; the member's id."""
     async with Admin(servers) as admin:
         (await admin.find_coordinators([group_id])).all()
-    connection = await _connect(servers, "worker")
+    connection = await connect(servers, "worker")
     member_id = ""
     for _ in range(2):
         protocol = JoinGroupRequestProtocol("compatible", b"")
