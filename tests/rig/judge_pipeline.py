@@ -191,6 +191,8 @@ def _age(truth: Truth, row: Row, answered: int) -> Iterable[str]:
     """How long the oldest record to read has waited, to the millisecond."""
     where = f"{row['topic']}-{row['partition']} at {row['committed_offset']}"
     log = truth.logs[row["cluster"], row["topic"], row["partition"]]
+    if log.has_unplaced:
+        return
     at = ns_of(row["measured_time"])
     start, record = log.start(at, answered).high, log.next_record(row["committed_offset"])
     if record is not None and truth.is_compacted(record):

@@ -229,8 +229,11 @@ def judge_reset(truth: Truth, answer: Answer, group: str, before: Mapping[Place,
     words = answer.about["line"]
     untold = untold_times(answer)
     for place, commit in sorted(before.items()):
-        verdict.comparisons += 7
         log = truth.logs[(answer.cluster, *place)]
+        if log.has_unplaced:
+            verdict.leave(f"{NAME}: offsets of some records were never told")
+            continue
+        verdict.comparisons += 7
         row = rows.get(place)
         wanted = _row(log, answer, words, commit[0])
         if truth.is_compacted_topic(answer.cluster, place[0]):

@@ -82,12 +82,14 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
 
 
 def _leaves(truth: Truth, answer: Answer, place: Position | TopicPartition, verdict: Verdict) -> bool:
-    """Whether the topic was being changed when the question was asked."""
-    is_there = (answer.cluster, place.topic, place.partition) in truth.logs
-    if is_there and not truth.is_changing(answer.cluster, place.topic, answer.asked):
-        return False
-    verdict.leave(f"{NAME}: the topic was being changed")
-    return True
+    """Whether the topic was being changed, or not all of its records have a known offset."""
+    log = truth.logs.get((answer.cluster, place.topic, place.partition))
+    if log is None or truth.is_changing(answer.cluster, place.topic, answer.asked):
+        verdict.leave(f"{NAME}: the topic was being changed")
+        return True
+    if log.has_unplaced:
+        verdict.leave(f"{NAME}: offsets of some records were never told")
+    return log.has_unplaced
 
 
 def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | str | None]:

@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.rig import judge_members, judge_pipeline, judge_sweep
+from tests.rig import judge_members, judge_pipeline, judge_sweep, judge_times
 from tests.rig.actors import CLIENT, Gate
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
@@ -37,6 +37,7 @@ from tests.rig.sleeping import hash_of, log_partition_of
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
 
+from groupkeeper.client.admin.types import Position
 from groupkeeper.testing.background import BackgroundBroker
 
 CLUSTERS = ("embedded", "apache-4.3.1")
@@ -66,6 +67,12 @@ def test_the_end_of_a_log_lies_between_what_was_acknowledged_and_what_was_sent()
     assert log.end(asked=25, answered=31) == (1, 2)
     assert log.end(asked=40, answered=45) == (1, 2)
     assert log.end(asked=50, answered=55) == (2, 2)
+
+
+def test_times_are_not_judged_where_a_record_has_no_known_offset() -> None:
+    answer = Answer("c", 10**15, 10**15 + 1, {"records": {Position("t", 0, 0): 999}})
+    assert len(judge_times.judge(truth_of(record(0, 1, 2)), answer).differences) == 1
+    assert judge_times.judge(truth_of(record(0, 1, 2), record(-1, 3, 4)), answer).differences == []
 
 
 def test_a_marker_takes_an_offset_and_an_open_transaction_holds_the_last_stable_one() -> None:

@@ -77,12 +77,13 @@ class Log:
     markers: list[tuple[int, int]] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     transactions: dict[str, list[Produced]] = field(default_factory=dict)
-    unknown: int = 0
+    has_unplaced: bool = False
+    """Whether a record was sent whose offset was never told: it may be anywhere, or not be."""
 
     def add(self, record: Produced) -> None:
         insort(self.sent, record.began)
         if record.offset < 0:
-            self.unknown += 1
+            self.has_unplaced = True
             return
         self.records[record.offset] = record
         if self.offsets and record.offset < self.offsets[-1]:
