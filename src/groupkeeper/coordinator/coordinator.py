@@ -20,7 +20,6 @@ from groupkeeper.coordinator.kernel.soft import SoftChange
 from groupkeeper.coordinator.kernel.timers import OffsetExpiration, TimerKey
 from groupkeeper.coordinator.offsets import commit as offsets
 from groupkeeper.coordinator.offsets import expiry as offset_expiry
-from groupkeeper.coordinator.offsets import transactional
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.rows import TYPE_BY_API_KEY, row_of
 from groupkeeper.coordinator.state import State, StateView
@@ -71,18 +70,18 @@ class Coordinator:
     def _handle(self, call: Call, now_ms: int) -> Result:
         state, settings_of = self._state, self.settings_of
         match call.request:
+            case OffsetCommitRequest() as request:  # the most frequent one comes first
+                return offsets.commit(state, settings_of(request.group_id), call, request, now_ms)
             case HeartbeatRequest() | JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() as request:
                 group = state.groups.get(request.group_id)
                 row = row_of(GroupType.CLASSIC if group is None else group.group_type)
                 return row.handle_classic(group, state, settings_of(request.group_id), call, request, now_ms)
-            case OffsetCommitRequest() as request:
-                return offsets.commit(state, settings_of(request.group_id), call, request, now_ms)
             case OffsetFetchRequest() as request:
                 return offsets.fetch(state, request)
             case OffsetDeleteRequest() as request:
                 return offsets.delete(state, request)
             case TxnOffsetCommitRequest() as request:
-                return transactional.commit_transactional(state, settings_of(request.group_id), call, request, now_ms)
+                return offsets.commit_transactional(state, settings_of(request.group_id), request, now_ms)
             case ListGroupsRequest() as request:
                 return views.list_groups(state, request)
             case DescribeGroupsRequest() as request:

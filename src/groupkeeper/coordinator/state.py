@@ -21,7 +21,7 @@ from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
-from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.offsets_topic import Tombstone
 
 
 class StateView(Protocol):
@@ -94,7 +94,14 @@ class State:
         """Makes a record of the log part of the state. Records of key types without meaning here are skipped."""
         key = record.key
         if isinstance(key, OffsetCommitKey):
-            self._replay_offset(record, key, log_offset, producer_id)
+            if isinstance(record, Tombstone):
+                self._offsets.remove(key.group, key.topic, key.partition)
+                return
+            # Offsets alone make a simple group, pending ones too.
+            if key.group not in self._groups:
+                self._groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
+            assert isinstance(record.value, OffsetCommitValue)
+            self._offsets.put(key, record.value, log_offset, producer_id)
         else:
             self._replay_group(record, key.group if isinstance(key, GroupMetadataKey) else key.group_id)
 
@@ -125,13 +132,3 @@ class State:
         self._groups[group_id] = row.replay(group, record)
         if isinstance(record, Tombstone) and isinstance(record.key, row.head):
             del self._groups[group_id]
-
-    def _replay_offset(self, record: Record, key: OffsetCommitKey, log_offset: int, producer_id: int) -> None:
-        if isinstance(record, Entry):
-            # Offsets alone make a simple group, pending ones too.
-            if key.group not in self._groups:
-                self._groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
-            assert isinstance(record.value, OffsetCommitValue)
-            self._offsets.put(key, record.value, log_offset, producer_id)
-        else:
-            self._offsets.remove(key.group, key.topic, key.partition)

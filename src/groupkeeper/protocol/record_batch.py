@@ -35,13 +35,15 @@ __all__ = [
     "read_records",
     "stamped",
     "write_batch",
+    "write_pairs",
 ]
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _new_tuple = tuple.__new__
 """Makes a header from its fields without the check of their number, which `_make` adds."""
+_UNCHECKED = Struct(">qiibI")
 _CHECKED = Struct(">hiqqqhii")
-"""The part of the header that the checksum covers."""
+"""The two parts of the header: the checksum covers the second."""
 _CRC = Struct(">I")
 _PLACE = Struct(">qii")
 _SHORT_PAIR = Struct(">hh")
@@ -248,6 +250,38 @@ def write_batch(
     checked += body
     place = _PLACE.pack(base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch)
     return b"".join((place, b"\x02", _CRC.pack(crc32c(checked)), checked))
+
+
+def write_pairs(
+    pairs: Sequence[tuple[bytes, bytes | None]],
+    timestamp: int,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int,
+    compression: str = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    is_transactional: bool = False,
+) -> tuple[BatchHeader, bytes]:
+    """A batch of format 2 with records of one moment, of a key and a value each, and its header. Raises as
+    `write_batch`, whose short form this is: every commit of a consumer comes by here.
+    """
+    out = bytearray()
+    varint = zigzag
+    for place, (key, value) in enumerate(pairs):
+        start = b"\0\0" + varint(place) + varint(len(key))
+        end = b"\1\0" if value is None else varint(len(value)) + value + b"\0"
+        out += varint(len(start) + len(key) + len(end))
+        out += start
+        out += key
+        out += end
+    count = len(pairs)
+    attributes = CODECS.index(compression) | is_transactional << 4
+    moment = (timestamp, timestamp, producer_id, producer_epoch, -1, count)
+    checked = _CHECKED.pack(attributes, count - 1, *moment) + compress(compression, bytes(out))
+    length, crc = _CHECKED_AT - 12 + len(checked), crc32c(checked)
+    head = (base_offset, length, partition_leader_epoch, 2, crc)
+    return _new_tuple(BatchHeader, (*head, attributes, count - 1, *moment)), _UNCHECKED.pack(*head) + checked
 
 
 def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:

@@ -15,6 +15,7 @@ from groupkeeper.protocol.record_batch import (
     read_records,
     stamped,
     write_batch,
+    write_pairs,
 )
 
 RECORDS = [
@@ -33,6 +34,32 @@ def test_records_come_back_with_offsets_and_timestamps(compression: str) -> None
     assert header.max_timestamp == 1_700_000_000_250
     expected = [Record(r.key, r.value, r.headers, r.timestamp, 40 + i) for i, r in enumerate(RECORDS)]
     assert read_records(batch) == expected
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_pairs_of_one_moment_make_the_same_batch(compression: str, in_transaction: bool) -> None:
+    pairs: list[tuple[bytes, bytes | None]] = [(b"key", b"v" * 70), (b"k" * 9000, None), *[(b"", b"")] * 200]
+    producer = {"producer_id": 7, "producer_epoch": 3} if in_transaction else {}
+    header, batch = write_pairs(
+        pairs,
+        1_700_000_000_000,
+        base_offset=1 << 40,
+        partition_leader_epoch=5,
+        compression=compression,
+        is_transactional=in_transaction,
+        **producer,
+    )
+    records = [Record(*pair, (), 1_700_000_000_000) for pair in pairs]
+    assert batch == write_batch(
+        records,
+        base_offset=1 << 40,
+        partition_leader_epoch=5,
+        compression=compression,
+        is_transactional=in_transaction,
+        **producer,
+    )
+    assert header == read_header(batch)
 
 
 def test_log_append_time_replaces_every_timestamp() -> None:

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.offset_commit_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -39,27 +39,32 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, OffsetCommitRequest)
     if not may(broker, call, Operation.READ, request.group_id):
         return refuse_commit(request, GroupAuthorizationFailed())
-    answers = _Answers()
+    refused = _Refused()
     accepted = []
     for topic in request.topics:
         try:
             found = _resolve(broker, call, topic)
         except KafkaError as error:
-            answers.add(topic.name, topic.topic_id, {one.partition_index: error.code for one in topic.partitions})
+            refused.add(topic.name, topic.topic_id, {one.partition_index: error.code for one in topic.partitions})
             continue
-        known = [one for one in topic.partitions if found.partition(one.partition_index) is not None]
+        count = len(found.partitions)
+        known = [one for one in topic.partitions if 0 <= one.partition_index < count]
         if len(known) < len(topic.partitions):
-            unknown = [one for one in topic.partitions if found.partition(one.partition_index) is None]
-            code_by_partition = {one.partition_index: UnknownTopicOrPartition.code for one in unknown}
-            answers.add(found.name, found.topic_id, code_by_partition)
+            unknown = [one.partition_index for one in topic.partitions if not 0 <= one.partition_index < count]
+            refused.add(found.name, found.topic_id, dict.fromkeys(unknown, UnknownTopicOrPartition.code))
         if known:
             # The id is stored with the offset also when the request named the topic.
             accepted.append(OffsetCommitRequestTopic(found.name, found.topic_id, known))
-    if accepted:
-        response = await broker.groups.ask(request.group_id, _with_topics(request, accepted), call)
-        assert isinstance(response, OffsetCommitResponse)
-        answers.merge(response.topics)
-    return OffsetCommitResponse(topics=answers.topics())
+    if not accepted:
+        return OffsetCommitResponse(topics=refused.topics())
+    if refused:
+        request = _with_topics(request, accepted)
+    else:
+        request.topics = accepted
+    response = await broker.groups.ask(request.group_id, request, call)
+    assert isinstance(response, OffsetCommitResponse)
+    # The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
+    return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused else response
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -91,30 +96,16 @@ def _with_topics(request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequ
     )
 
 
-class _Answers:
-    """The answer as Apache Kafka orders it: what was refused here by topic, then what the coordinator says.
-
-    The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
-    """
-
-    def __init__(self) -> None:
-        self._refused: dict[tuple[str, bytes], list[OffsetCommitResponsePartition]] = {}
-        self._others: Sequence[OffsetCommitResponseTopic] = ()
+class _Refused(dict[tuple[str, bytes], list[OffsetCommitResponsePartition]]):
+    """What was refused before the coordinator was asked, by name and id of the topic."""
 
     def add(self, name: str, topic_id: bytes, code_by_partition: Mapping[int, int]) -> None:
-        if code_by_partition:
-            answers = [OffsetCommitResponsePartition(index, code) for index, code in code_by_partition.items()]
-            self._refused.setdefault((name, topic_id), []).extend(answers)
+        answers = [OffsetCommitResponsePartition(index, code) for index, code in code_by_partition.items()]
+        if answers:
+            self.setdefault((name, topic_id), []).extend(answers)
 
-    def merge(self, topics: Sequence[OffsetCommitResponseTopic]) -> None:
-        if not self._refused:
-            self._others = topics
-        for topic in topics if self._refused else ():
-            self._refused.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
-
-    def topics(self) -> list[OffsetCommitResponseTopic]:
-        refused = [
-            OffsetCommitResponseTopic(name, topic_id, partitions)
-            for (name, topic_id), partitions in self._refused.items()
-        ]
-        return [*refused, *self._others]
+    def topics(self, others: Iterable[OffsetCommitResponseTopic] = ()) -> list[OffsetCommitResponseTopic]:
+        """The answer as Apache Kafka orders it: what was refused here by topic, then what the coordinator says."""
+        for topic in others:
+            self.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
+        return [OffsetCommitResponseTopic(*topic, partitions) for topic, partitions in self.items()]

@@ -229,7 +229,7 @@ class Shard(HostedShard["Record"]):
 
     def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None, now_ms: int) -> Result:
         """Makes a result happen; returns what did, which is another one when its records can't be appended."""
-        with self.fail_stop:
+        try:  # as FailStop, at no cost
             if result.records:
                 try:
                     self.write(result.records, now_ms, transaction=result.transaction, is_atomic=result.is_atomic)
@@ -239,23 +239,30 @@ class Shard(HostedShard["Record"]):
                     _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
                     result = self.coordinator.append_failed(cause, error, now_ms)
                     assert not result.records
-            for change in result.soft:
-                self.coordinator.apply(change)
-            for timer in result.timers:
-                if isinstance(timer, Arm):
-                    self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
-                else:
-                    self._timers.disarm(timer.timer)
-            if result.marks:
-                now_ns = perf_counter_ns()
-                for meter, count in result.marks:
-                    self._meters.marks[meter].record(count, now_ns)
-            for lookup in result.lookups:
-                if not isinstance(lookup, RegexLookup):
-                    self._begin_share_work(lookup)
+            self._take(result)
+        except Exception as error:
+            self.fail(error)
+            return Result(refuse(cause.request, UnknownServerError()) if isinstance(cause, Call) else None)
+        return result
+
+    def _take(self, result: Result) -> None:
+        """All of a result but its records and the answer to who asked."""
+        for change in result.soft:
+            self.coordinator.apply(change)
+        for timer in result.timers:
+            if type(timer) is Arm:
+                self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
+            else:
+                self._timers.disarm(timer.timer)
+        if result.marks:
+            now_ns = perf_counter_ns()
+            for meter, count in result.marks:
+                self._meters.marks[meter].record(count, now_ns)
+        for lookup in result.lookups:
+            if not isinstance(lookup, RegexLookup):
+                self._begin_share_work(lookup)
+        if result.released:
             self._release(result.released)
-            return result
-        return Result(refuse(cause.request, UnknownServerError()) if isinstance(cause, Call) else None)
 
     def _release(self, answers: Iterable[Released]) -> None:
         for released in answers:

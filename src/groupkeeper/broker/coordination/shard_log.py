@@ -20,12 +20,11 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from groupkeeper.protocol.record_batch import Record as LogRecord
-from groupkeeper.protocol.record_batch import write_batch
+from groupkeeper.protocol.record_batch import write_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.coordinator.kernel.result import ProducerEpoch
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     """Key and value."""
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-_RECORDS_PER_BATCH = 5_000
 _MAPPED: dict[type[KafkaError], type[KafkaError]] = {
     NetworkException: CoordinatorLoadInProgress,
     UnknownTopicOrPartition: CoordinatorNotAvailable,
@@ -55,40 +53,28 @@ def map_log_error(error: KafkaError) -> KafkaError:
     return error if mapped is None else mapped()
 
 
-def append_batches(
+def append_pairs(
     log: PartitionLog,
-    records: Sequence[Pair],
+    pairs: Sequence[Pair],
     now_ms: int,
     *,
     compression: str = "none",
     transaction: ProducerEpoch | None = None,
-    is_atomic: bool = True,
-) -> Iterator[tuple[int, int]]:
-    """Appends records, keys and values, as one batch, of a producer's transaction if one is given; those that need not
-    be in one in as many as it takes. Yields after each batch the number of its records and the first one's offset.
-
-    Raises the log's `KafkaError`, or `RecordListTooLarge`; then no more was appended than what was yielded.
+) -> int:
+    """Appends records, keys and values, as one batch, of a producer's transaction if one is given; returns the first
+    one's offset. Raises the log's `KafkaError`, or `RecordListTooLarge`; then nothing was appended.
     """
-    if not records:
-        return
-    if is_atomic or len(records) <= _RECORDS_PER_BATCH:
-        producer_id, producer_epoch = transaction or (-1, -1)
-        batch = write_batch(
-            [LogRecord(*pair, (), now_ms) for pair in records],
-            base_offset=log.log_end_offset,
-            partition_leader_epoch=LEADER_EPOCH,
-            compression=compression,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            is_transactional=transaction is not None,
-        )
-        if len(batch) <= log.config.max_message_bytes:
-            yield len(records), log.append(batch, now_ms)
-            return
-        if is_atomic or len(records) == 1:
-            raise RecordListTooLarge
-    middle = len(records) // 2
-    for part in (records[:middle], records[middle:]):
-        yield from append_batches(
-            log, part, now_ms, compression=compression, transaction=transaction, is_atomic=is_atomic
-        )
+    producer_id, producer_epoch = transaction or (-1, -1)
+    header, batch = write_pairs(
+        pairs,
+        now_ms,
+        base_offset=log.log_end_offset,
+        partition_leader_epoch=LEADER_EPOCH,
+        compression=compression,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=transaction is not None,
+    )
+    if len(batch) > log.config.max_message_bytes:
+        raise RecordListTooLarge
+    return log.append(batch, now_ms, header)

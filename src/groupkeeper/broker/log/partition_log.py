@@ -145,19 +145,16 @@ class PartitionLog:
 
     # ------------------------------------------------------------------ writing
 
-    def append(self, batch: bytes, now_ms: int) -> int:
+    def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
         """Appends one record batch (magic 2) and returns the offset of its first record.
 
         Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent
-        producer repeats isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
+        producer repeats isn't written again: the answer is where it is. `header` is that of a batch which was made for
+        this place. Raises `KafkaError`; then nothing has changed.
         """
         self._require_health()
         marker = None
-        header = read_header(batch)
-        if header.size_in_bytes != len(batch):
-            raise CorruptMessage(
-                f"{len(batch)} bytes where the batch of {self.topic}-{self.index} has {header.size_in_bytes}"
-            )
+        header = header or self._header_of(batch)
         if header.producer_id >= 0:
             duplicate = self.producers.duplicate_of(header)
             if duplicate is not None:
@@ -167,21 +164,28 @@ class PartitionLog:
                 self.producers.check(header)
             else:
                 self.producers.check_marker(header, marker.coordinator_epoch)
-        if header.base_offset != self.log_end_offset or header.partition_leader_epoch != LEADER_EPOCH:
-            header = header._replace(base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH)
+        first = self.log_end_offset
+        if header.base_offset != first or header.partition_leader_epoch != LEADER_EPOCH:
+            header = header._replace(base_offset=first, partition_leader_epoch=LEADER_EPOCH)
         if self.config.message_timestamp_type == "LogAppendTime":
-            batch = stamped(
-                batch, base_offset=self.log_end_offset, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms
-            )
+            batch = stamped(batch, base_offset=first, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms)
             header = read_header(batch)
         self._write(header, batch)
-        self.log_end_offset = header.next_offset
+        self.log_end_offset = first + header.last_offset_delta + 1
         if header.producer_id >= 0:
             self._remember(header, marker, now_ms)
         for waiter in tuple(self._waiters):
             # A marker is small, but may let readers of committed records see much.
             waiter.appended(len(batch)) if marker is None else waiter.wake()
-        return header.base_offset
+        return first
+
+    def _header_of(self, batch: bytes) -> BatchHeader:
+        header = read_header(batch)
+        if header.size_in_bytes != len(batch):
+            raise CorruptMessage(
+                f"{len(batch)} bytes where the batch of {self.topic}-{self.index} has {header.size_in_bytes}"
+            )
+        return header
 
     def _remember(self, header: BatchHeader, marker: EndTransaction | None, seen_ms: int) -> None:
         if not header.is_control:
@@ -225,7 +229,7 @@ class PartitionLog:
             return False
         if active.size + length > config.roll_bytes or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET:
             return True
-        longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+        longest_ms = config.longest_segment_ms
         if config.segment_jitter_ms:
             # The same for a segment each time, and another one for each segment, as when Kafka draws it.
             seed = crc32(f"{self.topic_id.hex()}-{self.index}-{active.base_offset}".encode())

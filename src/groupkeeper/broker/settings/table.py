@@ -66,8 +66,11 @@ class Setting(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> Self | T:
-        # No __set__: a value stored on the instance under the same name hides this default.
-        return self if instance is None else self.default
+        if instance is None:
+            return self
+        # No __set__: a value stored on the instance under the same name hides this function, so it is called once.
+        found: T = instance.__dict__.setdefault(self.attribute, self.default)
+        return found
 
     def parse(self, text: str) -> T:
         """The value a text stands for. Raises `InvalidSetting`."""

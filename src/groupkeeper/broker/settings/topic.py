@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from groupkeeper.broker.settings.table import (
     LONG_MAX,
     InvalidSetting,
@@ -88,14 +90,19 @@ class TopicConfig(SettingsTable):
                 raise InvalidSetting(f"Unknown topic config name: {name}")
         self.assign(overrides)
 
-    @property
+    @cached_property
     def roll_bytes(self) -> int:
         """Size at which a new segment file is begun."""
         return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
 
-    @property
+    @cached_property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @cached_property
+    def longest_segment_ms(self) -> int:
+        """Age at which a new segment file is begun, whether for its size or for compaction."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
 
 def segment_size(size: int) -> dict[str, str]:

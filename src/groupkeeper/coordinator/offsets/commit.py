@@ -1,12 +1,13 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete."""
+"""OffsetCommit and TxnOffsetCommit, OffsetFetch, OffsetDelete."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
-from groupkeeper.coordinator.kernel.result import Call, Meter, Record, Result
+from groupkeeper.coordinator.kernel.result import Call, Meter, ProducerEpoch, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm
 from groupkeeper.coordinator.rows import OffsetRules, row_of
@@ -22,7 +23,7 @@ from groupkeeper.protocol.errors import (
     UnstableOffsetCommit,
 )
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -46,6 +47,12 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from groupkeeper.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
 
@@ -58,24 +65,83 @@ FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 def commit(state: StateView, settings: Settings, call: Call, request: OffsetCommitRequest, now_ms: int) -> Result:
     """Stores offsets; topics come resolved, with their name and, where known, their id."""
     timers = _check_commit(state, call, request)
-    records: list[Record] = []
+    retention_ms = request.retention_time_ms
+    expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
+    stored = _Stored(request.group_id, settings, now_ms)
     topics = []
     for topic in request.topics:
-        partitions = []
-        for partition in topic.partitions:
-            error_code = NONE
-            if is_too_large(partition.committed_metadata or "", settings.offset_metadata_max_bytes):
-                error_code = OffsetMetadataTooLarge.code
-            else:
-                records.append(_offset_record(request, topic.name, topic.topic_id, partition, now_ms))
-            partitions.append(OffsetCommitResponsePartition(partition.partition_index, error_code))
-        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+        codes = stored.add(topic.name, topic.topic_id, topic.partitions, expire_ms)
+        answers = [OffsetCommitResponsePartition(*code) for code in codes]
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+    records = stored.records
     return Result(
         OffsetCommitResponse(topics=topics),
         records=tuple(records),
         timers=timers,
         marks=((Meter.OFFSET_COMMIT, len(records)),) if records else (),
     )
+
+
+def commit_transactional(state: StateView, settings: Settings, request: TxnOffsetCommitRequest, now_ms: int) -> Result:
+    """Stores offsets that stay pending until the transaction ends.
+
+    Whether the producer may write to the transaction is not asked here: the shell has verified it.
+    """
+    _check_transaction(state, request)
+    stored = _Stored(request.group_id, settings, now_ms)
+    topics = []
+    for topic in request.topics:
+        codes = stored.add(topic.name, ZERO_UUID, topic.partitions)  # without the topic's id, as Apache Kafka
+        topics.append(
+            TxnOffsetCommitResponseTopic(topic.name, [TxnOffsetCommitResponsePartition(*one) for one in codes])
+        )
+    records = stored.records
+    return Result(
+        TxnOffsetCommitResponse(topics=topics),
+        records=tuple(records),
+        transaction=ProducerEpoch(request.producer_id, request.producer_epoch),
+        marks=((Meter.OFFSET_COMMIT, len(records)),) if records else (),
+    )
+
+
+class _Partition(Protocol):
+    """A partition of either request."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+class _Stored:
+    """The records of one commit.
+
+    Attributes:
+        records: in the order of the request, for the partitions that were not refused.
+    """
+
+    def __init__(self, group_id: str, settings: Settings, now_ms: int) -> None:
+        self.records: list[Record] = []
+        self._group_id = group_id
+        self._limit = settings.offset_metadata_max_bytes
+        self._now_ms = now_ms
+
+    def add(
+        self, topic: str, topic_id: bytes, partitions: Iterable[_Partition], expire_ms: int = -1
+    ) -> list[tuple[int, int]]:
+        """Partitions of a topic; returns each one's index and error code."""
+        codes = []
+        for one in partitions:
+            index, metadata = one.partition_index, one.committed_metadata or ""
+            if metadata and is_too_large(metadata, self._limit):
+                codes.append((index, OffsetMetadataTooLarge.code))
+                continue
+            value = OffsetCommitValue(
+                one.committed_offset, one.committed_leader_epoch, metadata, self._now_ms, expire_ms, topic_id
+            )
+            self.records.append(Entry(OffsetCommitKey(self._group_id, topic, index), value))
+            codes.append((index, NONE))
+        return codes
 
 
 def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
@@ -86,6 +152,17 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
     if request.generation_id_or_member_epoch < 0:
         return ()
     raise GroupIdNotFound if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND else IllegalGeneration
+
+
+def _check_transaction(state: StateView, request: TxnOffsetCommitRequest) -> None:
+    """Refuses what the group may not commit."""
+    if not request.group_id:
+        raise InvalidGroupId
+    group = state.groups.get(request.group_id)
+    if group is not None:
+        offset_rules(group).check_transaction(group, state.topics, request)
+    elif request.generation_id >= 0:
+        raise IllegalGeneration
 
 
 def offset_rules(group: Group) -> OffsetRules:
@@ -102,23 +179,6 @@ def is_too_large(metadata: str, limit: int) -> bool:
         return False
     utf16_units = len(metadata) + sum(character > "\uffff" for character in metadata)
     return utf16_units > limit
-
-
-def _offset_record(
-    request: OffsetCommitRequest, topic: str, topic_id: bytes, partition: OffsetCommitRequestPartition, now_ms: int
-) -> Entry:
-    retention_ms = request.retention_time_ms
-    return Entry(
-        OffsetCommitKey(request.group_id, topic, partition.partition_index),
-        OffsetCommitValue(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.committed_metadata or "",
-            commit_timestamp=now_ms,
-            expire_timestamp=-1 if retention_ms == -1 else now_ms + retention_ms,
-            topic_id=topic_id,
-        ),
-    )
 
 
 # --- fetch
