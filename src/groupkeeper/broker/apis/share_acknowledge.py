@@ -41,7 +41,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
     return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=broker.group_configs.of(group_id).share_record_lock_duration_ms,
+        acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
         responses=[
             ShareAcknowledgeTopicResponse(topic_id, [_answer(place[1], results[place]) for place in places])
             for topic_id, places in by_topic(results).items()

@@ -59,7 +59,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
     return ShareFetchResponse(
-        acquisition_lock_timeout_ms=broker.group_configs.of(session.group_id).share_record_lock_duration_ms,
+        acquisition_lock_timeout_ms=broker.group_configs.of(
+            session.group_id
+        ).effective.group_share_record_lock_duration_ms,
         responses=[
             ShareFetchableTopicResponse(topic_id, [answers[place] for place in places])
             for topic_id, places in by_topic(answers).items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
@@ -12,10 +11,10 @@ from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.coordination.topics_view import TopicsWatch, regex_trouble
 from groupkeeper.broker.meters import GroupMeters
-from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.group_settings import coordinator_settings
 from groupkeeper.broker.settings.topic import segment_size
 from groupkeeper.broker.storage.directory import random_uuid
-from groupkeeper.coordinator.kernel.settings import Settings, SettingsChange
+from groupkeeper.coordinator.kernel.settings import SettingsChange
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.protocol.errors import KafkaError, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.node import Node
-    from groupkeeper.broker.settings.config import Config
     from groupkeeper.coordinator.kernel.result import Work
     from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.protocol.primitives import Message
@@ -63,7 +61,6 @@ class GroupRuntime:
         self.refused_by_absence: dict[int, int] = {}
         self._host = ShardHost(self._new_shard)
         self._topics = TopicsWatch(broker.topics, broker.now_ms)
-        self._settings_by_group: dict[str, Settings] = {}
 
     async def start(self) -> None:
         """Loads what the log holds. A long log goes on loading in the background; its groups answer 14 meanwhile."""
@@ -71,9 +68,7 @@ class GroupRuntime:
         topics.on_created(self._topic_created)
         topics.on_changed(self._topic_changed)
         topics.on_deleted(self._topic_deleted)
-        configs = self._broker.group_configs
-        self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
-        configs.on_changed(self._see_group_config)
+        self._broker.group_configs.on_changed(self._see_group_config)
         topic = topics.get(OFFSETS_TOPIC)
         if topic is not None:
             self._host.start(topic.partitions)
@@ -194,62 +189,20 @@ class GroupRuntime:
         codec = self._broker.config.offsets_topic_compression_codec
         shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, self._do_share_work)
         shard.see_topics(self._topics.image)
-        shard.coordinator.apply(SettingsChange(self._settings_by_group))
+        shard.coordinator.apply(SettingsChange(self._broker.group_configs.effective_by_group))
         return shard
 
     def take_settings(self) -> None:
         """The broker's settings changed."""
         self.settings = coordinator_settings(self._broker.config)
-        configs = self._broker.group_configs
-        self._settings_by_group = {one: group_settings(self.settings, configs.of(one)) for one in configs.group_ids()}
-        for shard in self.shards:
-            shard.coordinator.apply(SettingsChange(self._settings_by_group, self.settings))
+        self._change_settings(SettingsChange(self._broker.group_configs.effective_by_group, self.settings))
 
     def _see_group_config(self, group_id: str) -> None:
-        others = {one: settings for one, settings in self._settings_by_group.items() if one != group_id}
-        config = self._broker.group_configs.of(group_id)
-        own = {group_id: group_settings(self.settings, config)} if config.overrides else {}
-        self._settings_by_group = {**others, **own}
+        self._change_settings(SettingsChange(self._broker.group_configs.effective_by_group))
+
+    def _change_settings(self, change: SettingsChange) -> None:
         for shard in self.shards:
-            shard.coordinator.apply(SettingsChange(self._settings_by_group))
-
-
-def coordinator_settings(config: Config) -> Settings:
-    """The broker's configuration as the coordinator takes it."""
-    return Settings(
-        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
-        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
-        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-        group_max_size=config.group_max_size,
-        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
-        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
-        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
-        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
-        group_consumer_max_size=config.group_consumer_max_size,
-        group_consumer_assignors=tuple(config.group_consumer_assignors),
-        group_consumer_migration_policy=config.group_consumer_migration_policy.lower(),
-        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
-        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
-        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
-        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
-        group_share_max_size=config.group_share_max_size,
-        group_share_assignors=tuple(config.group_share_assignors),
-        group_share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
-        group_streams_session_timeout_ms=config.group_streams_session_timeout_ms,
-        group_streams_heartbeat_interval_ms=config.group_streams_heartbeat_interval_ms,
-        group_streams_assignment_interval_ms=config.group_streams_assignment_interval_ms,
-        group_streams_initial_rebalance_delay_ms=config.group_streams_initial_rebalance_delay_ms,
-        group_streams_max_size=config.group_streams_max_size,
-        group_streams_num_standby_replicas=config.group_streams_num_standby_replicas,
-    )
-
-
-def group_settings(settings: Settings, config: GroupConfig) -> Settings:
-    """Settings in which those that the group may have of its own are the group's."""
-    own = {f"group_{setting.attribute}": getattr(config, setting.attribute) for setting in GroupConfig.settings()}
-    return replace(settings, **{name: value for name, value in own.items() if hasattr(settings, name)})
+            shard.coordinator.apply(change)
 
 
 async def _refused(request: Message, error: KafkaError) -> Message:

@@ -1,18 +1,19 @@
 """The settings a group can have of its own (Kafka 4.3.1 GroupConfig): their table, and the registry of them.
 
-How to read a group's setting as it is in force now: `broker.group_configs.of(group_id).share_session_timeout_ms`, and
-so on for every setting of `GroupConfig`. Inside the coordinator package the `Settings` that a handler gets are those of
-the request's group already: whatever field `Settings` has under the name of the broker's setting (`group_` + the
-group's name) holds the group's own value.
+Most stand for a setting of the broker, and are declared with it (`groupkeeper.coordinator.kernel.settings`); their
+values are in `broker.group_configs.of(group_id).effective`, under the broker's name, which is also what a handler of
+the coordinator gets. Those that the broker has none of are declared here, and attributes of `GroupConfig`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
-from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES
-from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text, whole
+from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations
+from groupkeeper.broker.settings.kafka import in_java_order
+from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.storage.directory import StorageDirectory
+    from groupkeeper.coordinator.kernel.settings import Settings
 
 JOURNAL = "groups.journal"
 
@@ -63,44 +65,31 @@ class _OffsetResetSetting(Setting[str]):
 
 
 class GroupConfig(SettingsTable):
-    """A group's settings as typed attributes: its own where given, else the broker's `group.` setting.
+    """A group's settings: its own where given, else the broker's `group.` setting.
 
     What the group was given lies within the broker's bounds; bounds that were narrowed later narrow it (`overrides`
     keeps what was given).
 
     Attributes:
         overrides: the group's own settings, as texts by name.
+        effective: what coordinators decide by for the group.
     """
 
-    # In the order in which Kafka tells them.
-    consumer_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the consumer group's members.")
-    consumer_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
     share_auto_offset_reset = _OffsetResetSetting(
         "string",
         "latest",
         str,
         "Where a share partition begins: latest, earliest, or by_duration: and an ISO 8601 duration.",
     )
-    share_renew_acknowledge_enable = flag(True, doc="Whether an acquired record's lock may be renewed.")
-    streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="How long the first rebalance waits for members.")
-    share_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the share group's members.")
-    streams_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
-    share_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
-    streams_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
-    share_delivery_count_limit = whole(5, low=2, doc="How often a record is delivered at most.")
-    consumer_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to its members.")
-    share_record_lock_duration_ms = whole(30000, low=1000, doc="How long a record stays acquired.")
-    share_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments.")
     share_isolation_level = text(
         "read_uncommitted",
         choices=("read_committed", "read_uncommitted"),
         doc="Whether records of transactions are delivered before they are committed.",
     )
-    streams_session_timeout_ms = whole(45000, low=1, doc="Session timeout of the streams group's members.")
-    share_partition_max_record_locks = whole(2000, low=100, doc="Most acquired records of a partition.")
-    streams_num_standby_replicas = whole(0, low=0, doc="Standby replicas of each task.")
+    share_renew_acknowledge_enable = flag(True, doc="Whether an acquired record's lock may be renewed.")
 
     overrides: Mapping[str, str]
+    effective: Settings
 
     def __init__(self, overrides: Mapping[str, str], broker: Config, *, is_new: bool = False) -> None:
         """Raises `InvalidSetting` for unknown names and bad values; those that break a bound of the broker only if they
@@ -119,6 +108,14 @@ class GroupConfig(SettingsTable):
         if is_new:
             _check_bounds(numbers, broker)
         self._narrow(numbers, broker)
+        own = {f"group_{attribute}": getattr(self, attribute) for attribute in _OF_THE_BROKER}
+        self.effective = replace(coordinator_settings(broker), **own)
+
+    @classmethod
+    def settings(cls) -> Iterator[Setting[object]]:
+        """All settings, in Kafka's order."""
+        by_name = {one.name: one for one in super().settings()}
+        return (by_name[name] for name in in_java_order(by_name, len(by_name)))
 
     @property
     def offset_reset(self) -> OffsetReset:
@@ -135,6 +132,14 @@ class GroupConfig(SettingsTable):
             if not _outlasts_heartbeat(family, narrowed, broker):
                 for name in _RELATED:
                     self.__dict__[_attribute(f"{family}.{name}")] = _bound(broker, f"group.{family}.{name}").value
+
+
+_OF_THE_BROKER = []
+for _field, _declaration, _declared in declarations():
+    if _declaration.is_of_group:
+        _declared.high = None  # another setting of the broker is the upper bound
+        _OF_THE_BROKER.append(_field.removeprefix("group_"))
+        GroupConfig.declare(_OF_THE_BROKER[-1], _declared)
 
 
 def _check_bounds(given: Mapping[str, int], broker: Config) -> None:
@@ -192,6 +197,11 @@ class GroupConfigs:
     def of(self, group_id: str) -> GroupConfig:
         """A group's settings as they are in force now."""
         return self._config_by_group.get(group_id, self._plain)
+
+    @property
+    def effective_by_group(self) -> Mapping[str, Settings]:
+        """What coordinators decide by for the groups that have settings of their own."""
+        return {group_id: config.effective for group_id, config in self._config_by_group.items()}
 
     def group_ids(self) -> Sequence[str]:
         """The groups that have settings of their own, sorted."""

@@ -1,13 +1,29 @@
-"""The settings of the group, share and offsets coordinators, with their relations (Kafka GroupCoordinatorConfig)."""
+"""The settings of the group, share and offsets coordinators, with their relations (Kafka GroupCoordinatorConfig).
+
+What coordinators decide by is declared where they find it, in `groupkeeper.coordinator.kernel.settings`.
+"""
 
 from __future__ import annotations
 
-from groupkeeper.broker.settings.table import INT_MAX, InvalidSetting, SettingsTable, flag, long, names, text, whole
+from dataclasses import fields
+from typing import Any
+
+from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, long, names, text, whole
+from groupkeeper.coordinator.kernel.settings import Declaration, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    class Declared(SettingsTable, Settings):
+        """The values of those settings are attributes of the table, too."""
+else:
+    Declared = SettingsTable
 
 _NO_EFFECT = "Accepted for compatibility; one thread does the work here."
 
 
-class GroupSettings(SettingsTable):
+class GroupSettings(Declared):
     """`offsets.*`, `group.*` and `share.coordinator.*`."""
 
     # --- the offsets topic
@@ -21,9 +37,6 @@ class GroupSettings(SettingsTable):
     )
     offsets_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when a partition of offsets is loaded.")
     offsets_commit_timeout_ms = whole(5000, low=1, doc="How long a commit may wait for the log.")
-    offset_metadata_max_bytes = whole(4096, doc="Longest metadata text of a committed offset; longer ones are refused.")
-    offsets_retention_minutes = whole(10080, low=1, doc="How long offsets outlive their group's last activity.")
-    offsets_retention_check_interval_ms = long(600000, low=1, doc="How often expired offsets are looked for.")
 
     # --- the coordinator
     group_coordinator_rebalance_protocols = names(
@@ -38,76 +51,40 @@ class GroupSettings(SettingsTable):
     )
     group_coordinator_cached_buffer_max_bytes = whole(1048588, low=524288, doc=_NO_EFFECT)
 
-    # --- classic groups
-    group_min_session_timeout_ms = whole(6000, doc="Smallest session timeout a classic member may ask for.")
-    group_max_session_timeout_ms = whole(1800000, doc="Largest session timeout a classic member may ask for.")
-    group_initial_rebalance_delay_ms = whole(
-        3000, doc="How long the first rebalance of an empty group waits for members."
-    )
-    group_max_size = whole(INT_MAX, low=1, doc="Most members of a classic group.")
-
     # --- consumer groups (KIP-848)
-    group_consumer_session_timeout_ms = whole(45000, low=1, doc="Session timeout of consumer group members.")
     group_consumer_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
     group_consumer_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
-    group_consumer_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to consumer group members.")
     group_consumer_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
     group_consumer_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
-    group_consumer_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments of a group.")
     group_consumer_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
     group_consumer_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
-    group_consumer_max_size = whole(INT_MAX, low=1, doc="Most members of a consumer group.")
-    group_consumer_assignors = names(("uniform", "range"), doc="Server-side assignors; the first is the default.")
-    group_consumer_migration_policy = text(
-        "bidirectional", doc="Online migration of groups: bidirectional, upgrade, downgrade or disabled."
-    )
-    group_consumer_regex_refresh_interval_ms = whole(
-        600000, low=10000, doc="How often subscribed patterns are resolved."
-    )
 
     # --- share groups (KIP-932)
-    group_share_session_timeout_ms = whole(45000, low=1, doc="Session timeout of share group members.")
     group_share_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
     group_share_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
-    group_share_heartbeat_interval_ms = whole(5000, low=1, doc="Heartbeat interval given to share group members.")
     group_share_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
     group_share_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
-    group_share_assignment_interval_ms = whole(1000, low=0, doc="Least time between two assignments of a share group.")
     group_share_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
     group_share_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
-    group_share_max_size = whole(200, low=1, high=1000, doc="Most members of a share group.")
-    group_share_assignors = names(("simple",), doc="The assignor of share groups: exactly one.")
-    group_share_initialize_retry_interval_ms = whole(30000, low=1, doc="Wait before share state is initialized again.")
-    group_share_record_lock_duration_ms = whole(30000, low=1000, high=3600000, doc="How long a record stays acquired.")
     group_share_min_record_lock_duration_ms = whole(
         15000, low=1000, high=30000, doc="Lower bound of the lock duration."
     )
     group_share_max_record_lock_duration_ms = whole(
         60000, low=30000, high=3600000, doc="Upper bound of the lock duration."
     )
-    group_share_delivery_count_limit = whole(5, low=2, high=10, doc="How often a record is delivered at most.")
     group_share_min_delivery_count_limit = whole(2, low=2, high=5, doc="Lower bound of the delivery limit.")
     group_share_max_delivery_count_limit = whole(10, low=5, high=25, doc="Upper bound of the delivery limit.")
-    group_share_partition_max_record_locks = whole(
-        2000, low=100, high=10000, doc="Most acquired records of a partition."
-    )
     group_share_min_partition_max_record_locks = whole(100, low=100, high=2000, doc="Lower bound of that number.")
     group_share_max_partition_max_record_locks = whole(4000, low=2000, high=10000, doc="Upper bound of that number.")
     group_share_max_share_sessions = whole(2000, low=1, doc="Most share sessions.")
 
     # --- streams groups (KIP-1071)
-    group_streams_session_timeout_ms = whole(45000, low=1, doc="Default of the group setting.")
     group_streams_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
     group_streams_max_session_timeout_ms = whole(60000, low=1, doc="Upper bound of the session timeout.")
-    group_streams_heartbeat_interval_ms = whole(5000, low=1, doc="Default of the group setting.")
     group_streams_min_heartbeat_interval_ms = whole(5000, low=1, doc="Lower bound of the heartbeat interval.")
     group_streams_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
-    group_streams_assignment_interval_ms = whole(1000, low=0, doc="Default of the group setting.")
     group_streams_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
     group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
-    group_streams_initial_rebalance_delay_ms = whole(3000, low=0, doc="Default of the group setting.")
-    group_streams_max_size = whole(INT_MAX, low=1, doc="Most members of a streams group.")
-    group_streams_num_standby_replicas = whole(0, low=0, doc="Default of the group setting.")
     group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
 
     # --- the share coordinator's state topic
@@ -136,6 +113,42 @@ class GroupSettings(SettingsTable):
 
     unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka 4.3 calls unstable.")
     unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.")
+
+
+def declarations() -> Iterator[tuple[str, Declaration, Setting[object]]]:
+    """What `Settings` declares: the name of its field, and the setting."""
+    for one in fields(Settings):
+        declaration: Declaration | None = one.metadata.get("declaration")
+        if declaration is not None:
+            yield one.name, declaration, _setting(one.default, declaration)
+
+
+def _setting(default: object, declaration: Declaration) -> Setting[object]:
+    found: Setting[object]
+    match default:
+        case int():
+            kind = long if declaration.is_long else whole
+            value = default // declaration.unit
+            found = kind(value, low=declaration.low, high=declaration.high, doc=declaration.doc)  # type: ignore[assignment]
+        case tuple():
+            found = names(default, doc=declaration.doc)  # type: ignore[assignment]
+        case _:
+            found = text(str(default), doc=declaration.doc)  # type: ignore[assignment]
+    return found
+
+
+for _field, _declaration, _declared in declarations():
+    GroupSettings.declare(_declaration.given_as or _field, _declared)
+
+
+def coordinator_settings(config: GroupSettings) -> Settings:
+    """The broker's configuration as coordinators take it. They tell texts apart without case."""
+    values: dict[str, Any] = {}
+    for field, declaration, _ in declarations():
+        value = getattr(config, declaration.given_as or field)
+        value = value.lower() if isinstance(value, str) else value
+        values[field] = value * declaration.unit if declaration.unit != 1 else value
+    return Settings(**values)
 
 
 FAMILIES = ("consumer", "share", "streams")

@@ -139,6 +139,12 @@ class SettingsTable:
         found = getattr(cls, name.replace(".", "_"), None)
         return found if isinstance(found, Setting) and found.name == name else None
 
+    @classmethod
+    def declare(cls, attribute: str, setting: Setting[object]) -> None:
+        """Adds a setting, as if it were written down in the class."""
+        setattr(cls, attribute, setting)
+        setting.__set_name__(cls, attribute)
+
     def assign(self, values: Mapping[str, str]) -> None:
         """Takes over texts by name. Raises `InvalidSetting`, also for a name that isn't in the table."""
         for name, text in values.items():

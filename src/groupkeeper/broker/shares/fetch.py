@@ -146,7 +146,7 @@ class _ShareFetch:
 
     def _can_acquire(self, led: LedPartition) -> bool:
         led.move_start()
-        return not led.is_fenced and led.states.can_acquire(led.config.share_partition_max_record_locks)
+        return not led.is_fenced and led.states.can_acquire(led.config.effective.group_share_partition_max_record_locks)
 
     def _end_offset(self, led: LedPartition) -> int:
         return led.log.last_stable_offset if self._is_committed else led.log.high_watermark

@@ -89,9 +89,9 @@ class LedPartition:
             max_records=max_records,
             is_strict=is_strict,
             batch_size=batch_size,
-            max_in_flight=config.share_partition_max_record_locks,
-            max_delivery_count=config.share_delivery_count_limit,
-            deadline_ms=self._owner.lock_time_ms() + config.share_record_lock_duration_ms,
+            max_in_flight=config.effective.group_share_partition_max_record_locks,
+            max_delivery_count=config.effective.group_share_delivery_count_limit,
+            deadline_ms=self._owner.lock_time_ms() + config.effective.group_share_record_lock_duration_ms,
         )
         acquired = acquire(self.states, member_id, spans, fetch_offset, limits)
         if aborted:
@@ -104,11 +104,11 @@ class LedPartition:
         """Durable when it returns. Raises `KafkaError`; then nothing has changed."""
         self._require_leadership()
         config = self.config
-        renewed_until_ms = self._owner.lock_time_ms() + config.share_record_lock_duration_ms
+        renewed_until_ms = self._owner.lock_time_ms() + config.effective.group_share_record_lock_duration_ms
         transition = self.states.acknowledge(
             member_id,
             acknowledgements,
-            max_delivery_count=config.share_delivery_count_limit,
+            max_delivery_count=config.effective.group_share_delivery_count_limit,
             renewed_until_ms=renewed_until_ms if config.share_renew_acknowledge_enable else None,
         )
         await self._store(transition)
@@ -116,7 +116,7 @@ class LedPartition:
     async def release(self, member_id: str) -> None:
         """Gives back what a member has acquired. Raises `KafkaError`; then its locks end when their time comes."""
         if not self.is_fenced:
-            max_delivery_count = self.config.share_delivery_count_limit
+            max_delivery_count = self.config.effective.group_share_delivery_count_limit
             await self._store(self.states.release_member(member_id, max_delivery_count=max_delivery_count))
 
     async def _store(self, transition: Transition) -> None:
@@ -129,7 +129,7 @@ class LedPartition:
             if is_stored:
                 self.states.complete(transition)
             else:
-                max_delivery_count = self.config.share_delivery_count_limit
+                max_delivery_count = self.config.effective.group_share_delivery_count_limit
                 self.states.roll_back(transition, self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
             self.wake()
 
@@ -167,7 +167,7 @@ class LedPartition:
 
     def _ring(self) -> None:
         self._timer = None
-        max_delivery_count = self.config.share_delivery_count_limit
+        max_delivery_count = self.config.effective.group_share_delivery_count_limit
         expired = self.states.expire(self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
         if expired.batches:
             self._owner.spawn(self._store_expired(expired))

@@ -1,55 +1,133 @@
-"""The settings that the coordinator's decisions depend on, under Kafka's names.
+"""The settings that the coordinator's decisions depend on, under Kafka's names (`_` for `.`).
 
-Handlers get those of the group they work on: a group's own `consumer.session.timeout.ms` stands under the name of the
-broker's setting, `group_consumer_session_timeout_ms` (`Coordinator.settings_of`).
+Each is declared here and nowhere else: the broker's table of settings, its documentation and DescribeConfigs, the
+settings that a group may have of its own, and what handlers get come from the fields of `Settings`. Handlers get those
+of the group they work on: a group's own `consumer.session.timeout.ms` stands under the name of the broker's setting,
+`group_consumer_session_timeout_ms` (`Coordinator.settings_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from groupkeeper.coordinator.kernel.soft import SoftChange
+
+
+class Declaration(NamedTuple):
+    """What is known of a setting beside its name and default.
+
+    Attributes:
+        doc: one sentence for people.
+        low, high: inclusive bounds of a number, in the setting's own unit; None means unbounded.
+        is_of_group: whether a group may have its own, under the name without `group.`.
+        is_long: whether Kafka calls its type `long` and not `int`.
+        given_as: the name under which it is given, where that has another unit; else None.
+        unit: how much of the field's unit one of it is.
+    """
+
+    doc: str
+    low: int | None = None
+    high: int | None = None
+    is_of_group: bool = False
+    is_long: bool = False
+    given_as: str | None = None
+    unit: int = 1
+
+
+def setting(default: object, doc: str, **rest: Any) -> Any:
+    """A field of `Settings` with its `Declaration`."""
+    return field(default=default, metadata={"declaration": Declaration(doc, **rest)})
+
+
+_MANY = 2_147_483_647
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Defaults are Kafka's. All times are milliseconds."""
 
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 3_000
-    group_max_size: int = 2_147_483_647
-    offset_metadata_max_bytes: int = 4_096
-    """Counted in UTF-16 units, despite the name."""
-    offsets_retention_ms: int = 10_080 * 60_000
-    offsets_retention_check_interval_ms: int = 600_000
+    group_min_session_timeout_ms: int = setting(6_000, "Smallest session timeout a classic member may ask for.")
+    group_max_session_timeout_ms: int = setting(1_800_000, "Largest session timeout a classic member may ask for.")
+    group_initial_rebalance_delay_ms: int = setting(
+        3_000, "How long the first rebalance of an empty group waits for members."
+    )
+    group_max_size: int = setting(_MANY, "Most members of a classic group.", low=1)
+    offset_metadata_max_bytes: int = setting(
+        4_096, "Longest metadata text of a committed offset, in UTF-16 units; longer ones are refused."
+    )
+    offsets_retention_ms: int = setting(
+        10_080 * 60_000,
+        "How long offsets outlive their group's last activity.",
+        low=1,
+        given_as="offsets_retention_minutes",
+        unit=60_000,
+    )
+    offsets_retention_check_interval_ms: int = setting(
+        600_000, "How often expired offsets are looked for.", low=1, is_long=True
+    )
     new_member_join_timeout_ms: int = 300_000
-    """How long the parked JoinGroup of a member without heartbeats is believed in; not configurable in Kafka.
-    """
+    """Session timeout of a new member while its JoinGroup is parked; not configurable in Kafka."""
 
-    group_consumer_session_timeout_ms: int = 45_000
-    group_consumer_heartbeat_interval_ms: int = 5_000
-    group_consumer_assignment_interval_ms: int = 1_000
-    group_consumer_max_size: int = 2_147_483_647
-    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """The first is the default."""
-    group_consumer_migration_policy: str = "bidirectional"
-    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_session_timeout_ms: int = setting(
+        45_000, "Session timeout of consumer group members.", low=1, is_of_group=True
+    )
+    group_consumer_heartbeat_interval_ms: int = setting(
+        5_000, "Heartbeat interval given to consumer group members.", low=1, is_of_group=True
+    )
+    group_consumer_assignment_interval_ms: int = setting(
+        1_000, "Least time between two assignments of a consumer group.", low=0, is_of_group=True
+    )
+    group_consumer_max_size: int = setting(_MANY, "Most members of a consumer group.", low=1)
+    group_consumer_assignors: tuple[str, ...] = setting(
+        ("uniform", "range"), "Server-side assignors; the first is the default."
+    )
+    group_consumer_migration_policy: str = setting(
+        "bidirectional", "Online migration of groups: bidirectional, upgrade, downgrade or disabled."
+    )
+    group_consumer_regex_refresh_interval_ms: int = setting(
+        600_000, "How often subscribed patterns are resolved.", low=10_000
+    )
 
-    group_share_session_timeout_ms: int = 45_000
-    group_share_heartbeat_interval_ms: int = 5_000
-    group_share_assignment_interval_ms: int = 1_000
-    group_share_max_size: int = 200
-    group_share_assignors: tuple[str, ...] = ("simple",)
-    group_share_initialize_retry_interval_ms: int = 30_000
+    group_share_session_timeout_ms: int = setting(
+        45_000, "Session timeout of share group members.", low=1, is_of_group=True
+    )
+    group_share_heartbeat_interval_ms: int = setting(
+        5_000, "Heartbeat interval given to share group members.", low=1, is_of_group=True
+    )
+    group_share_assignment_interval_ms: int = setting(
+        1_000, "Least time between two assignments of a share group.", low=0, is_of_group=True
+    )
+    group_share_max_size: int = setting(200, "Most members of a share group.", low=1, high=1_000)
+    group_share_assignors: tuple[str, ...] = setting(("simple",), "The assignor of share groups: exactly one.")
+    group_share_initialize_retry_interval_ms: int = setting(
+        30_000, "Wait before share state is initialized again.", low=1
+    )
+    group_share_record_lock_duration_ms: int = setting(
+        30_000, "How long a record stays acquired.", low=1_000, high=3_600_000, is_of_group=True
+    )
+    group_share_delivery_count_limit: int = setting(
+        5, "How often a record is delivered at most.", low=2, high=10, is_of_group=True
+    )
+    group_share_partition_max_record_locks: int = setting(
+        2_000, "Most acquired records of a partition.", low=100, high=10_000, is_of_group=True
+    )
 
-    group_streams_session_timeout_ms: int = 45_000
-    group_streams_heartbeat_interval_ms: int = 5_000
-    group_streams_assignment_interval_ms: int = 1_000
-    group_streams_initial_rebalance_delay_ms: int = 3_000
-    group_streams_max_size: int = 2_147_483_647
-    group_streams_num_standby_replicas: int = 0
+    group_streams_session_timeout_ms: int = setting(
+        45_000, "Session timeout of streams group members.", low=1, is_of_group=True
+    )
+    group_streams_heartbeat_interval_ms: int = setting(
+        5_000, "Heartbeat interval given to streams group members.", low=1, is_of_group=True
+    )
+    group_streams_assignment_interval_ms: int = setting(
+        1_000, "Least time between two assignments of a streams group.", low=0, is_of_group=True
+    )
+    group_streams_initial_rebalance_delay_ms: int = setting(
+        3_000, "How long the first assignment of a streams group waits for members.", low=0, is_of_group=True
+    )
+    group_streams_max_size: int = setting(_MANY, "Most members of a streams group.", low=1)
+    group_streams_num_standby_replicas: int = setting(0, "Standby replicas of each task.", low=0, is_of_group=True)
 
 
 @dataclass(frozen=True, slots=True)
