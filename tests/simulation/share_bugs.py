@@ -160,29 +160,29 @@ GROUPS = (
     Bug(
         "heartbeats do not renew the session",
         "share.heartbeat",
-        "    step.arm_session(request.member_id)\n",
-        "    if request.member_epoch == 0:\n        step.arm_session(request.member_id)\n",
+        "    step.arm_session(reconciled)\n",
+        "    if request.member_epoch == 0:\n        step.arm_session(reconciled)\n",
         ("Membership",),
     ),
     Bug(
         "silent members are not removed",
-        "share.heartbeat",
-        "    step.remove_member(timer.member_id)\n",
-        "    pass\n",
+        "epochs.row",
+        "        step.remove_members((member_id,))\n",
+        "        pass\n",
         ("Departure", "Liveness"),
     ),
     Bug(
         "sessions do not start after a restart",
-        "share.heartbeat",
-        "    return Result(timers=tuple(session_timer",
-        "    return Result(timers=() and tuple(session_timer",
+        "epochs.row",
+        "Result(timers=tuple(timers))",
+        "Result()",
         ("Departure", "Liveness"),
     ),
     Bug(
         "the epoch before is fenced",
-        "share.heartbeat",
-        "    elif received < known and received != previous:\n",
-        "    elif received < known:\n",
+        "epochs.checks",
+        "received == member.previous_member_epoch and lost_the_answer()",
+        "False",
         ("Epochs",),
     ),
     Bug(
@@ -224,8 +224,8 @@ GROUPS = (
     Bug(
         "an initialization in progress is not asked for again after a restart",
         "share.step",
-        "        return since_ms is None or self._now_ms - since_ms >=",
-        "        return since_ms is not None and self._now_ms - since_ms >=",
+        "        return since_ms is None or self.now_ms - since_ms >=",
+        "        return since_ms is not None and self.now_ms - since_ms >=",
         ("Liveness",),
     ),
     Bug(
@@ -238,8 +238,8 @@ GROUPS = (
     Bug(
         "departures do not make an epoch",
         "share.step",
-        "        self._timers.append(Disarm(ShareSession(self.group.group_id, member_id)))\n        self._bump()\n",
-        "        self._timers.append(Disarm(ShareSession(self.group.group_id, member_id)))\n",
+        "            self.disarm_all(member_id)\n        self._bump()\n",
+        "            self.disarm_all(member_id)\n",
         ("Liveness", "Balance"),
     ),
     Bug(
@@ -287,8 +287,8 @@ GROUPS = (
     Bug(
         "assignments are lost in a restart",
         "share.replay",
-        "        assigned={topic.topic_id: frozenset(topic.partitions) for topic in value.assigned_partitions},\n",
-        "        assigned={},\n",
+        "            assigned={topic.topic_id: frozenset(topic.partitions) for topic in value.assigned_partitions},\n",
+        "            assigned={},\n",
         ("Restart", "Liveness"),
     ),
 )

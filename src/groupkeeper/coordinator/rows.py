@@ -35,6 +35,8 @@ TYPE_BY_API_KEY: Mapping[int, GroupType] = {
 }
 """APIs that concern one type of group only."""
 
+_RETRY_MS = 500
+"""As Kafka's timers."""
 _LOADED: dict[GroupType, Row[Any]] = {}
 _BY_KEY: dict[type, Row[Any]] = {}
 _OWN_RECORDS = {"Consumer": GroupType.CONSUMER, "Share": GroupType.SHARE, "Streams": GroupType.STREAMS}
@@ -127,7 +129,7 @@ class Row(Generic[AnyGroup]):
 
     def retry(self, timer: Any) -> Arm:
         """What an expired timer decided could not be stored: it runs out again soon."""
-        raise NotImplementedError
+        return Arm(timer, _RETRY_MS)
 
     def removal(self, group: AnyGroup) -> list[Record]:
         """The records that remove the group itself; its offsets have their own."""

@@ -22,7 +22,7 @@ from groupkeeper.coordinator.consumer.group import (
     ConsumerMember,
 )
 from groupkeeper.coordinator.consumer.regex import follow_subscription
-from groupkeeper.coordinator.consumer.step import Step, session_timer
+from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, ClassicRejoin, ClassicResync, Disarm
@@ -177,7 +177,7 @@ def _take_part(
     )
     step.arm(
         Disarm(ClassicRejoin(request.group_id, joined.member_id)),
-        session_timer(request.group_id, joined, settings),
+        step.session_timer(request.group_id, joined, settings),
         Arm(ClassicResync(request.group_id, joined.member_id), joined.rebalance_timeout_ms),
     )
     return step.result(_joined(joined, classic))
@@ -229,7 +229,7 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
         ),
         timers=(
             Disarm(ClassicResync(group_id, member.member_id)),
-            session_timer(group_id, member, settings),
+            Step.session_timer(group_id, member, settings),
         ),
     )
 

@@ -18,8 +18,8 @@ from groupkeeper.coordinator.classic.group import (
 from groupkeeper.coordinator.classic.record import group_record, group_tombstone
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ClassicMetadata, ConsumerGroup, ConsumerMember
-from groupkeeper.coordinator.consumer.replay import replay
-from groupkeeper.coordinator.consumer.step import Step, session_timer
+from groupkeeper.coordinator.consumer.replay import LOG
+from groupkeeper.coordinator.consumer.step import Step
 from groupkeeper.coordinator.kernel.result import Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import (
@@ -71,15 +71,15 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
         *(consumer_records.member_record(group_id, member) for member in members),
         consumer_records.epoch_record(group_id, roster.generation, metadata_hash),
         *(consumer_records.target_record(group_id, one, target) for one, target in targets.items()),
-        consumer_records.target_epoch_record(group_id, roster.generation, 0),
+        LOG.target_epoch_record(group_id, roster.generation, 0),
         *(consumer_records.assignment_record(group_id, member) for member in members),
     ]
     converted = ConsumerGroup(group_id)
     for record in records:
-        replay(converted, record)
+        LOG.replay(converted, record)
     step = Step(converted, settings, topics, now_ms)
     step.start_with((group_tombstone(group_id), *records))
-    _move_timers(step, group, settings, members)
+    _move_timers(step, group, members)
     step.release(_released(group.soft.rebalance))
     return step
 
@@ -150,13 +150,13 @@ def _as_target(assigned: Mapping[bytes, Mapping[int, int]]) -> TargetAssignment:
     return {topic_id: frozenset(some) for topic_id, some in assigned.items()}
 
 
-def _move_timers(step: Step, group: ClassicGroup, settings: Settings, members: Sequence[ConsumerMember]) -> None:
+def _move_timers(step: Step, group: ClassicGroup, members: Sequence[ConsumerMember]) -> None:
     group_id = group.group_id
     step.arm(Disarm(JoinPhase(group_id)), Disarm(SyncPhase(group_id)))
     for member_id in (*group.roster.members, *group.soft.pending):
         step.arm(Disarm(MemberSession(group_id, member_id)))
     for member in members:
-        step.arm(session_timer(group_id, member, settings))
+        step.arm_session(member)
         if group.soft.rebalance is not None:
             # A member that must rejoin and doesn't was lost during the rebalance.
             step.arm(Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms))
@@ -203,7 +203,7 @@ def downgrade(
     roster = replace(roster, protocol_name=roster.select_protocol())
     roster = replace(roster, subscribed_topics=roster.find_subscribed_topics())
     classic = classic_step.Step(ClassicGroup(group.group_id, roster), settings, step.now_ms)
-    classic.records.extend((*consumer_records.group_tombstones(logged), group_record(group.group_id, roster)))
+    classic.records.extend((*LOG.group_tombstones(logged), group_record(group.group_id, roster)))
     for member_id in logged.members:
         for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
             classic.disarm(timer(group.group_id, member_id))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember
+from groupkeeper.coordinator.epochs.checks import describe_all
 from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
 from groupkeeper.protocol.messages import consumer_group_describe_response as described
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 
@@ -23,19 +23,19 @@ def describe_consumer_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ConsumerGroupDescribeRequest
 ) -> Result:
     """Groups of the consumer protocol; others are not among them."""
-    groups = [_describe(state, settings_of(group_id), group_id) for group_id in request.group_ids]
+    groups = describe_all(
+        state,
+        ConsumerGroup,
+        request.group_ids,
+        lambda group: _describe(state, settings_of(group.group_id), group),
+        consumer_describe_failure,
+    )
     return Result(described.ConsumerGroupDescribeResponse(groups=groups))
 
 
-def _describe(state: StateView, settings: Settings, group_id: str) -> described.DescribedGroup:
-    if not group_id:
-        return consumer_describe_failure("", InvalidGroupId())
-    try:
-        group = state.require(group_id, ConsumerGroup)
-    except GroupIdNotFound as error:
-        return consumer_describe_failure(group_id, error)
+def _describe(state: StateView, settings: Settings, group: ConsumerGroup) -> described.DescribedGroup:
     return described.DescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,

@@ -1,8 +1,4 @@
-"""A consumer group of the new protocol (KIP-848): all of it is in the log.
-
-Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
-own records will do works on a `fork`.
-"""
+"""A consumer group of the new protocol (KIP-848): all of it is in the log."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
 from groupkeeper.coordinator.classic.group import Protocols
+from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -21,7 +18,6 @@ STABLE: Final = 0
 UNREVOKED_PARTITIONS: Final = 1
 UNRELEASED_PARTITIONS: Final = 2
 
-LEFT_EPOCH: Final = -1
 LEFT_STATICALLY_EPOCH: Final = -2
 
 OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
@@ -98,11 +94,10 @@ class ConsumerChange(GroupChange):
 
 
 @dataclass(slots=True)
-class ConsumerGroup:
-    """A consumer group. Epochs start at 1.
+class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
+    """A consumer group.
 
     Attributes:
-        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
         owner_by_partition: by topic id, the member that has a partition, or had it and must still give it back.
         subscriber_counts: how many members name a topic.
         regex_counts: how many members subscribe to a regular expression.
@@ -111,14 +106,10 @@ class ConsumerGroup:
     """
 
     group_type: ClassVar = GroupType.CONSUMER
-    group_id: str
-    group_epoch: int = 1
-    metadata_hash: int = 0
-    assignment_epoch: int = 1
-    assignment_time_ms: int = 0
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    TABLES: ClassVar = ("members", "targets", "member_id_by_instance", "subscriber_counts", "regex_counts", "resolved")
+    FORKED: ClassVar = {"shares_owners": True}
+
     member_id_by_instance: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, TargetAssignment] = field(default_factory=dict)
     owner_by_partition: dict[bytes, dict[int, str]] = field(default_factory=dict)
     subscriber_counts: dict[str, int] = field(default_factory=dict)
     regex_counts: dict[str, int] = field(default_factory=dict)
@@ -126,11 +117,6 @@ class ConsumerGroup:
     has_partition_metadata: bool = False
     soft: ConsumerSoft = ConsumerSoft()
     shares_owners: bool = False
-
-    @property
-    def protocol_type(self) -> str:
-        """As ListGroups tells it."""
-        return self.group_type.value
 
     def since(
         self, member: ConsumerMember, topics: TopicsImage, topic: str, topic_id: bytes, partition: int
@@ -143,21 +129,9 @@ class ConsumerGroup:
         since = member.assigned.get(topic_id, {}).get(partition)
         return member.pending_revocation.get(topic_id, {}).get(partition) if since is None else since
 
-    def with_soft(self, soft: ConsumerSoft) -> ConsumerGroup:
-        """The group with another soft part, which is the same object."""
-        self.soft = soft
-        return self
-
     @property
     def state(self) -> GroupState:
-        """The state in responses."""
-        if not self.members:
-            return GroupState.EMPTY
-        if self.group_epoch > self.assignment_epoch:
-            return GroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return GroupState.STABLE
-        return GroupState.RECONCILING
+        return reconciled_state(self)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """The member of that instance id, or None."""
@@ -198,26 +172,6 @@ class ConsumerGroup:
             if member.server_assignor is not None:
                 votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
         return min(votes, key=lambda name: (-votes[name], name)) if votes else default
-
-    def fork(self) -> ConsumerGroup:
-        """A copy that records can be replayed into without changing this one."""
-        return ConsumerGroup(
-            self.group_id,
-            self.group_epoch,
-            self.metadata_hash,
-            self.assignment_epoch,
-            self.assignment_time_ms,
-            dict(self.members),
-            dict(self.member_id_by_instance),
-            dict(self.targets),
-            self.owner_by_partition,
-            dict(self.subscriber_counts),
-            dict(self.regex_counts),
-            dict(self.resolved),
-            self.has_partition_metadata,
-            self.soft,
-            shares_owners=True,
-        )
 
     def unshare_owners(self) -> None:
         """Makes `owner_by_partition` this group's own."""

@@ -10,7 +10,6 @@ from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade, upgrade
 from groupkeeper.coordinator.consumer.group import (
-    LEFT_EPOCH,
     LEFT_STATICALLY_EPOCH,
     ConsumerGroup,
     ConsumerMember,
@@ -19,14 +18,15 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.kernel.group_state import GroupState
+from groupkeeper.coordinator.epochs.checks import check_epoch, unknown_member
+from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Disarm, Revocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
     FencedInstanceId,
-    FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
@@ -97,17 +97,7 @@ def _check_size(group: ConsumerGroup, settings: Settings, member_id: str) -> Non
 
 
 def _check_epoch(member: ConsumerMember, received: int, reported: ReportedPartitions | None) -> None:
-    """The epoch before is right, too, for a member that did not get the latest answer."""
-    if received == 0 or received == member.member_epoch:
-        return
-    is_greater = received > member.member_epoch
-    lost_the_answer = received == member.previous_member_epoch and _is_within(reported, member.assigned)
-    if is_greater or not lost_the_answer:
-        raise FencedMemberEpoch(
-            f"The consumer group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) "
-            f"than the one known by the group coordinator ({member.member_epoch}). The member must abandon all its "
-            "partitions and rejoin."
-        )
+    check_epoch(GroupType.CONSUMER, member, received, lambda: _is_within(reported, member.assigned))
 
 
 def _is_within(reported: ReportedPartitions | None, assigned: OwnedPartitions) -> bool:
@@ -151,7 +141,7 @@ def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: 
     if request.instance_id is None:
         member = step.group.members.get(member_id)
         if member is None and not is_joining:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {request.group_id}.")
+            raise unknown_member(member_id, request.group_id)
         if member is not None:
             _check_epoch(member, request.member_epoch, _reported(request))
         return member
@@ -251,7 +241,7 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
     if request.instance_id is None:
         member = group.members.get(request.member_id)
         if member is None:
-            raise UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+            raise unknown_member(request.member_id, request.group_id)
     else:
         holder = group.static_member(request.instance_id)
         member = _check_instance(holder, request.member_id, request.instance_id)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.consumer.group import ConsumerGroup, ConsumerMember, OwnedPartitions, ResolvedRegex
-from groupkeeper.coordinator.kernel.result import Record
+from groupkeeper.coordinator.consumer.group import ConsumerMember, OwnedPartitions, ResolvedRegex
 from groupkeeper.protocol.messages import consumer_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import consumer_group_target_assignment_member_value as target_value
 from groupkeeper.protocol.messages.consumer_group_current_member_assignment_key import (
@@ -25,12 +22,6 @@ from groupkeeper.protocol.messages.consumer_group_regular_expression_key import 
 from groupkeeper.protocol.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
 from groupkeeper.protocol.messages.consumer_group_target_assignment_member_key import (
     ConsumerGroupTargetAssignmentMemberKey,
-)
-from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_key import (
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.consumer_group_target_assignment_metadata_value import (
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 
@@ -69,14 +60,6 @@ def target_record(group_id: str, member_id: str, target: TargetAssignment) -> En
     )
 
 
-def target_epoch_record(group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
-    """The epoch of all targets; it follows them."""
-    return Entry(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id),
-        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch, time_ms),
-    )
-
-
 def assignment_record(group_id: str, member: ConsumerMember) -> Entry:
     """What a member has, and how far it is."""
     value = current_value.ConsumerGroupCurrentMemberAssignmentValue(
@@ -112,27 +95,3 @@ def regex_tombstone(group_id: str, regex: str) -> Tombstone:
 def partition_metadata_tombstone(group_id: str) -> Tombstone:
     """Removes what versions before 4.1 kept of the topics."""
     return Tombstone(ConsumerGroupPartitionMetadataKey(group_id))
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Removes a member: what it has, its target, itself, in this order."""
-    return [
-        Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)),
-        Tombstone(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)),
-        Tombstone(ConsumerGroupMemberMetadataKey(group_id, member_id)),
-    ]
-
-
-def group_tombstones(group: ConsumerGroup) -> list[Record]:
-    """Removes a group with everything, in Kafka's order; type 4 is among it whether there is one or not."""
-    group_id = group.group_id
-    keys: list[Iterable[Record]] = [
-        (Tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
-        (Tombstone(ConsumerGroupTargetAssignmentMemberKey(group_id, one)) for one in group.targets),
-        (Tombstone(ConsumerGroupTargetAssignmentMetadataKey(group_id)),),
-        (Tombstone(ConsumerGroupMemberMetadataKey(group_id, one)) for one in group.members),
-        (regex_tombstone(group_id, one) for one in group.resolved),
-        (partition_metadata_tombstone(group_id),),
-        (Tombstone(ConsumerGroupMetadataKey(group_id)),),
-    ]
-    return [record for records in keys for record in records]

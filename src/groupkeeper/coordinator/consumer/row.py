@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from groupkeeper.coordinator.consumer import classic_protocol, membership
-from groupkeeper.coordinator.consumer import replay as replaying
+from groupkeeper.coordinator.consumer import classic_protocol
+from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade
 from groupkeeper.coordinator.consumer.describe import describe_consumer_groups
 from groupkeeper.coordinator.consumer.group import ConsumerGroup
 from groupkeeper.coordinator.consumer.heartbeat import heartbeat
-from groupkeeper.coordinator.consumer.records import group_tombstones
+from groupkeeper.coordinator.consumer.step import Step
+from groupkeeper.coordinator.epochs.checks import own_message
+from groupkeeper.coordinator.epochs.row import EpochRow
 from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
 from groupkeeper.coordinator.kernel.group_state import GroupType
-from groupkeeper.coordinator.kernel.result import Call, Record, Result
+from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, ConsumerTimer
 from groupkeeper.coordinator.offsets import member_epochs
-from groupkeeper.coordinator.rows import ClassicRequest, Row
+from groupkeeper.coordinator.rows import ClassicRequest
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -28,17 +29,12 @@ from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGr
 from groupkeeper.protocol.primitives import Message
 
 
-class ConsumerRow(Row[ConsumerGroup]):
+class ConsumerRow(EpochRow[ConsumerGroup]):
     group_type = GroupType.CONSUMER
     head = ConsumerGroupMetadataKey
     offsets: ClassVar = member_epochs
-
-    def new(self, group_id: str) -> ConsumerGroup:
-        return ConsumerGroup(group_id)
-
-    def replay(self, group: ConsumerGroup, record: Record) -> ConsumerGroup:
-        replaying.replay(group, record)
-        return group
+    group = ConsumerGroup
+    step = Step
 
     def handle(self, state: StateView, settings_of: Callable[[str], Settings], call: Call, now_ms: int) -> Result:
         match call.request:
@@ -51,8 +47,7 @@ class ConsumerRow(Row[ConsumerGroup]):
     def refuse(self, request: Message, error: KafkaError) -> Message:
         match request:
             case ConsumerGroupHeartbeatRequest():
-                message = error.message if error.message != error.text else None
-                return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message)
+                return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
             case ConsumerGroupDescribeRequest():
                 groups = [consumer_describe_failure(group_id, error) for group_id in request.group_ids]
                 return ConsumerGroupDescribeResponse(groups=groups)
@@ -71,20 +66,9 @@ class ConsumerRow(Row[ConsumerGroup]):
             return super().handle_classic(group, state, settings, call, request, now_ms)
         return classic_protocol.handle(group, settings, state.topics, call, request, now_ms)
 
-    def members(self, group: ConsumerGroup) -> dict[str, tuple[str | None, str]]:
-        return {one.member_id: (one.instance_id, one.client_id) for one in group.members.values()}
-
-    def resume(self, group: ConsumerGroup, settings: Settings, now_ms: int) -> tuple[Result, ...]:
-        return (membership.resume_group(group, settings),)
-
-    def expire(self, state: StateView, settings: Settings, timer: ConsumerTimer, now_ms: int) -> Result:
-        return membership.timer_expired(state, settings, timer, now_ms)
-
-    def retry(self, timer: ConsumerTimer) -> Arm:
-        return membership.retry_timer(timer)
-
-    def removal(self, group: ConsumerGroup) -> list[Record]:
-        return group_tombstones(group)
+    def remove(self, step: Step, member_id: str) -> Result:  # type: ignore[override]
+        """A group of classic members only may become a classic group."""
+        return remove_or_downgrade(step, step.settings, (member_id,), None)
 
 
 ROW = ConsumerRow()

@@ -9,6 +9,7 @@ from groupkeeper.coordinator.assignors import ASSIGNORS
 from groupkeeper.coordinator.assignors.spec import GroupSpec, MemberSpec, TargetAssignment
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import (
+    LEFT_STATICALLY_EPOCH,
     UNREVOKED_PARTITIONS,
     ConsumerChange,
     ConsumerGroup,
@@ -16,11 +17,11 @@ from groupkeeper.coordinator.consumer.group import (
     ConsumerSoft,
 )
 from groupkeeper.coordinator.consumer.reconcile import Goal, ReportedPartitions, reconcile
-from groupkeeper.coordinator.consumer.replay import replay
-from groupkeeper.coordinator.kernel.result import Meter, Record, RegexLookup, Released, Result
+from groupkeeper.coordinator.consumer.replay import LOG
+from groupkeeper.coordinator.epochs.step import EpochStep
+from groupkeeper.coordinator.kernel.result import Meter, RegexLookup, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import (
-    Arm,
     ClassicRejoin,
     ClassicResync,
     ConsumerSession,
@@ -29,67 +30,42 @@ from groupkeeper.coordinator.kernel.timers import (
 )
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import UnknownServerError
-from groupkeeper.protocol.primitives import Message
 
 
-class Step:
-    """Starts from a group as the log has it; `write` moves a copy of it along with the records.
+class Step(EpochStep[ConsumerGroup]):
+    log = LOG
+    session = ConsumerSession
+    revocation = Revocation
+    revoking = UNREVOKED_PARTITIONS
+    rebalance = Meter.CONSUMER_GROUP_REBALANCE
+    change = ConsumerChange
+    soft: ConsumerSoft
 
-    Attributes:
-        group: the group after what was written so far.
-        logged: the group as the log has it.
-        topics: the topics of the cluster.
-        now_ms: when the operation takes place.
-    """
+    @property
+    def interval_ms(self) -> int:
+        return self.settings.group_consumer_assignment_interval_ms
 
-    def __init__(self, group: ConsumerGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
-        self.group = group
-        self.logged = group
-        self._settings = settings
-        self.topics = topics
-        self.now_ms = now_ms
-        self._is_forked = False
-        self._records: list[Record] = []
-        self._timers: list[Arm | Disarm] = []
-        self._soft: ConsumerSoft = group.soft
-        self._first_soft: ConsumerSoft = group.soft
-        self._lookups: list[RegexLookup] = []
-        self._released: list[Released] = []
-        self._marks: list[tuple[Meter, int]] = []
+    @classmethod
+    def session_ms(cls, member: ConsumerMember, settings: Settings) -> int:
+        """A member of the classic protocol brings its own."""
+        if member.classic is not None:
+            return member.classic.session_timeout_ms
+        return settings.group_consumer_session_timeout_ms
 
-    def start_with(self, records: Iterable[Record]) -> None:
-        """Records that make room for the group: nothing of it is changed by them."""
-        self._records.extend(records)
-
-    def write(self, *records: Record) -> None:
-        """Adds records, and lets the group be what they make of it."""
-        if not self._is_forked:
-            self.group = self.group.fork()
-            self._is_forked = True
-        for record in records:
-            self._records.append(record)
-            replay(self.group, record)
-
-    def arm_session(self, member: ConsumerMember) -> None:
-        """The member was heard of."""
-        self._timers.append(session_timer(self.group.group_id, member, self._settings))
-
-    def arm(self, *timers: Arm | Disarm) -> None:
-        """Adds changes of timers."""
-        self._timers.extend(timers)
-
-    def release(self, released: Iterable[Released]) -> None:
-        """Adds answers to parked calls."""
-        self._released.extend(released)
+    @classmethod
+    def is_revoking(cls, member: ConsumerMember) -> bool:
+        """A member that left for a while has given everything back."""
+        is_here = member.member_epoch != LEFT_STATICALLY_EPOCH
+        return member.state == UNREVOKED_PARTITIONS and is_here and member.classic is None
 
     def look_up(self, lookup: RegexLookup) -> None:
         """Asks for the topics of regular expressions."""
-        self._lookups.append(lookup)
-        self._soft = ConsumerSoft(self._soft.checked_version, is_resolving=True)
+        self.ask(lookup)
+        self.soft = ConsumerSoft(self.soft.checked_version, is_resolving=True)
 
     def end_lookup(self) -> Result:
         """Everything that was decided, and that no lookup goes on any more."""
-        self._soft = ConsumerSoft(self._soft.checked_version)
+        self.soft = ConsumerSoft(self.soft.checked_version)
         return self.result(None)
 
     # --- epochs
@@ -99,24 +75,24 @@ class Step:
         group = self.group
         metadata_hash = self.topics.metadata_hash(group.subscribed_topics())
         self.write(consumer_records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
-        self._soft = ConsumerSoft(self.topics.version, self._soft.is_resolving)
+        self.soft = ConsumerSoft(self.topics.version, self.soft.is_resolving)
 
     def is_outdated(self) -> bool:
         """Whether the subscribed topics are others than the group epoch was raised for."""
         group = self.group
-        if self._soft.checked_version == self.topics.version:
+        if self.soft.checked_version == self.topics.version:
             return False
         return self.topics.metadata_hash(group.subscribed_topics()) != group.metadata_hash
 
     def refresh(self, *, must_bump: bool) -> None:
         """Raises the group epoch if the topics changed, or anyway; counts as a rebalance then."""
         group = self.group
-        if not must_bump and self._soft.checked_version == self.topics.version:
+        if not must_bump and self.soft.checked_version == self.topics.version:
             return
         if must_bump or self.is_outdated():
             self.bump()
-            self._marks.append((Meter.CONSUMER_GROUP_REBALANCE, 1))
-        self._soft = ConsumerSoft(self.topics.version, self._soft.is_resolving)
+            self.count_rebalance()
+        self.soft = ConsumerSoft(self.topics.version, self.soft.is_resolving)
         if group.has_partition_metadata:
             self.write(consumer_records.partition_metadata_tombstone(group.group_id))
 
@@ -124,19 +100,8 @@ class Step:
 
     def update_target(self) -> None:
         """Computes a new target assignment when one is due."""
-        group = self.group
-        if group.assignment_epoch >= group.group_epoch:
-            return
-        interval_ms = self._settings.group_consumer_assignment_interval_ms
-        if group.assignment_time_ms <= self.now_ms < group.assignment_time_ms + interval_ms:
-            return
-        targets = compute_targets(group, self._settings, self.topics)
-        changed = [
-            consumer_records.target_record(group.group_id, member_id, target)
-            for member_id, target in targets.items()
-            if group.targets.get(member_id) != target
-        ]
-        self.write(*changed, consumer_records.target_epoch_record(group.group_id, group.group_epoch, self.now_ms))
+        if self.is_behind and not self.is_too_early:
+            self.write_targets(compute_targets(self.group, self.settings, self.topics))
 
     # --- members
 
@@ -161,10 +126,8 @@ class Step:
             return member
         # Nothing comes after it, so the group need not be copied for it.
         self._records.append(consumer_records.assignment_record(group.group_id, updated))
-        timer = Revocation(group.group_id, member_id)
         if updated.classic is None:
-            is_revoking = updated.state == UNREVOKED_PARTITIONS
-            self._timers.append(Arm(timer, updated.rebalance_timeout_ms) if is_revoking else Disarm(timer))
+            self.follow_revocation(updated)
         return updated
 
     def bring_on(
@@ -181,7 +144,7 @@ class Step:
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = self.group.targets.get(old.member_id, {})
         self.write(
-            *consumer_records.member_tombstones(group_id, old.member_id),
+            *LOG.member_tombstones(group_id, old.member_id),
             consumer_records.member_record(group_id, new),
             consumer_records.target_record(group_id, new.member_id, target),
             consumer_records.assignment_record(group_id, new),
@@ -190,11 +153,10 @@ class Step:
         return new
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
-        """Removes members and what only they needed; raises the group epoch."""
         regexes: dict[str, None] = {}
         for member_id in member_ids:
             regexes[self.group.members[member_id].subscribed_topic_regex] = None
-            self.write(*consumer_records.member_tombstones(self.group.group_id, member_id))
+            self.write(*LOG.member_tombstones(self.group.group_id, member_id))
             self.disarm_all(member_id)
         # Whether resolved or not: a lookup may be under way.
         unused = [regex for regex in regexes if regex and regex not in self.group.regex_counts]
@@ -203,31 +165,8 @@ class Step:
         self.bump()
 
     def disarm_all(self, member_id: str) -> None:
-        """Forgets every timer of a member."""
-        group_id = self.group.group_id
-        for timer in (ConsumerSession, Revocation, ClassicRejoin, ClassicResync):
-            self._timers.append(Disarm(timer(group_id, member_id)))
-
-    def result(self, response: Message | None) -> Result:
-        """Everything that was decided."""
-        soft = () if self._soft == self._first_soft else (ConsumerChange(self.group.group_id, self._soft),)
-        return Result(
-            response,
-            records=tuple(self._records),
-            timers=tuple(self._timers),
-            soft=soft,
-            marks=tuple(self._marks),
-            released=tuple(self._released),
-            lookups=tuple(self._lookups),
-        )
-
-
-def session_timer(group_id: str, member: ConsumerMember, settings: Settings) -> Arm:
-    """The time within which a member must be heard of: a member of the classic protocol brings its own."""
-    timeout_ms = settings.group_consumer_session_timeout_ms
-    if member.classic is not None:
-        timeout_ms = member.classic.session_timeout_ms
-    return Arm(ConsumerSession(group_id, member.member_id), timeout_ms)
+        super().disarm_all(member_id)
+        self.arm(*(Disarm(timer(self.group.group_id, member_id)) for timer in (ClassicRejoin, ClassicResync)))
 
 
 def compute_targets(group: ConsumerGroup, settings: Settings, topics: TopicsImage) -> dict[str, TargetAssignment]:

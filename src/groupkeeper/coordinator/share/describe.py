@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from groupkeeper.coordinator.epochs.checks import describe_all, own_message
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import share_group_describe_response as described
 from groupkeeper.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 
@@ -19,19 +20,19 @@ def describe_share_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ShareGroupDescribeRequest
 ) -> Result:
     """Share groups; others are not among them."""
-    groups = [_describe(state, settings_of(group_id), group_id) for group_id in request.group_ids]
+    groups = describe_all(
+        state,
+        ShareGroup,
+        request.group_ids,
+        lambda group: _describe(state, settings_of(group.group_id), group),
+        share_describe_failure,
+    )
     return Result(described.ShareGroupDescribeResponse(groups=groups))
 
 
-def _describe(state: StateView, settings: Settings, group_id: str) -> described.DescribedGroup:
-    if not group_id:
-        return share_describe_failure("", InvalidGroupId())
-    try:
-        group = state.require(group_id, ShareGroup)
-    except GroupIdNotFound as error:
-        return share_describe_failure(group_id, error)
+def _describe(state: StateView, settings: Settings, group: ShareGroup) -> described.DescribedGroup:
     return described.DescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
@@ -60,5 +61,4 @@ def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Memb
 
 def share_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
     """One group's failure."""
-    message = error.message if error.message != error.text else None
-    return described.DescribedGroup(error_code=error.code, error_message=message, group_id=group_id)
+    return described.DescribedGroup(error_code=error.code, error_message=own_message(error), group_id=group_id)

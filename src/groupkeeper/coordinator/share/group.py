@@ -1,8 +1,4 @@
-"""A share group (KIP-932): all of it but two moments in time is in the log.
-
-Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
-own records will do works on a `fork`.
-"""
+"""A share group (KIP-932): all of it but two moments in time is in the log."""
 
 from __future__ import annotations
 
@@ -11,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
+from groupkeeper.coordinator.epochs.group import EpochGroup
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.soft import GroupChange
 
-LEFT_EPOCH: Final = -1
 SHARE_PROTOCOL_TYPE: Final = "share"
 
 
@@ -104,36 +100,20 @@ class ShareChange(GroupChange):
 
 
 @dataclass(slots=True)
-class ShareGroup:
-    """A share group. Epochs start at 1.
+class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
+    """A share group.
 
     Attributes:
-        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
         subscriber_counts: how many members name a topic.
         partitions: None before there were any, which the log says, too.
     """
 
     group_type: ClassVar = GroupType.SHARE
-    group_id: str
-    group_epoch: int = 1
-    metadata_hash: int = 0
-    assignment_epoch: int = 1
-    assignment_time_ms: int = 0
-    members: dict[str, ShareMember] = field(default_factory=dict)
-    targets: dict[str, TargetAssignment] = field(default_factory=dict)
+    TABLES: ClassVar = ("members", "targets", "subscriber_counts")
+
     subscriber_counts: dict[str, int] = field(default_factory=dict)
     partitions: SharePartitions | None = None
     soft: ShareSoft = ShareSoft()
-
-    @property
-    def protocol_type(self) -> str:
-        """As ListGroups tells it."""
-        return self.group_type.value
-
-    def with_soft(self, soft: ShareSoft) -> ShareGroup:
-        """The group with another soft part, which is the same object."""
-        self.soft = soft
-        return self
 
     @property
     def state(self) -> GroupState:
@@ -149,18 +129,3 @@ class ShareGroup:
     def is_homogeneous(self) -> bool:
         """Whether all members subscribe to the same topics."""
         return all(count == len(self.members) for count in self.subscriber_counts.values())
-
-    def fork(self) -> ShareGroup:
-        """A copy that records can be replayed into without changing this one."""
-        return ShareGroup(
-            self.group_id,
-            self.group_epoch,
-            self.metadata_hash,
-            self.assignment_epoch,
-            self.assignment_time_ms,
-            dict(self.members),
-            dict(self.targets),
-            dict(self.subscriber_counts),
-            self.partitions,
-            self.soft,
-        )

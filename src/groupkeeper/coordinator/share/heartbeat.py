@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groupkeeper.coordinator.epochs.checks import check_epoch, unknown_member
+from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
+from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, ShareSession
 from groupkeeper.coordinator.share import records as share_group_records
-from groupkeeper.coordinator.share.group import LEFT_EPOCH, ShareGroup, ShareMember
-from groupkeeper.coordinator.share.step import ShareStep, session_timer
+from groupkeeper.coordinator.share.group import ShareGroup, ShareMember
+from groupkeeper.coordinator.share.step import ShareStep
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
-    FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
-    UnknownMemberId,
 )
 from groupkeeper.protocol.messages import share_group_heartbeat_response as response_message
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-
-_RETRY_MS = 500
 
 
 def heartbeat(
@@ -36,30 +34,10 @@ def heartbeat(
     _check_size(group, settings, request.member_id)
     known = group.members.get(request.member_id)
     if known is None and request.member_epoch != 0:
-        raise _unknown_member(request)
+        raise unknown_member(request.member_id, request.group_id)
     if known is not None:
         _check_epoch(known, request.member_epoch)
     return _go_on(ShareStep(group, settings, state.topics, now_ms), settings, call, request)
-
-
-def session_expired(state: StateView, settings: Settings, timer: ShareSession, now_ms: int) -> Result:
-    """A member was silent too long: it is removed."""
-    group = state.find(timer.group_id, ShareGroup)
-    if group is None or timer.member_id not in group.members:
-        return Result()
-    step = ShareStep(group, settings, state.topics, now_ms)
-    step.remove_member(timer.member_id)
-    return step.result(None)
-
-
-def retry_timer(timer: ShareSession) -> Arm:
-    """What the timer decided could not be stored: it runs out again soon."""
-    return Arm(timer, _RETRY_MS)
-
-
-def resume_group(group: ShareGroup, settings: Settings) -> Result:
-    """After loading every member has its full time again."""
-    return Result(timers=tuple(session_timer(group.group_id, member_id, settings) for member_id in group.members))
 
 
 # --- checks
@@ -92,26 +70,8 @@ def _check_size(group: ShareGroup, settings: Settings, member_id: str) -> None:
 
 
 def _check_epoch(member: ShareMember, received: int) -> None:
-    """The epoch before is right, too, for a member that did not get the latest answer."""
-    known, previous = member.member_epoch, member.previous_member_epoch
-    if received == 0:
-        return
-    if received > known:
-        trouble = f"greater member epoch ({received}) than the one known by the group coordinator ({known})"
-    elif received < known and received != previous:
-        trouble = (
-            f"smaller member epoch ({received}) than the one known by the group coordinator ({known}), and it does not "
-            f"match the previous member epoch ({previous})"
-        )
-    else:
-        return
-    raise FencedMemberEpoch(
-        f"The share group member has a {trouble}. The member must abandon all its partitions and rejoin."
-    )
-
-
-def _unknown_member(request: ShareGroupHeartbeatRequest) -> UnknownMemberId:
-    return UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
+    detail = f", and it does not match the previous member epoch ({member.previous_member_epoch})"
+    check_epoch(GroupType.SHARE, member, received, lambda: True, detail)
 
 
 # --- staying in
@@ -136,7 +96,7 @@ def _go_on(step: ShareStep, settings: Settings, call: Call, request: ShareGroupH
     if not is_settled:
         step.update_target()
     reconciled = step.reconcile(request.member_id, has_bumped=has_bumped)
-    step.arm_session(request.member_id)
+    step.arm_session(reconciled)
     if not is_settled:
         step.initialize_subscribed()
         step.settle()
@@ -166,7 +126,7 @@ def _assignment(member: ShareMember) -> response_message.Assignment:
 def _leave(state: StateView, settings: Settings, request: ShareGroupHeartbeatRequest, now_ms: int) -> Result:
     group = state.require(request.group_id, ShareGroup)
     if request.member_id not in group.members:
-        raise _unknown_member(request)
+        raise unknown_member(request.member_id, request.group_id)
     step = ShareStep(group, settings, state.topics, now_ms)
-    step.remove_member(request.member_id)
+    step.remove_members((request.member_id,))
     return step.result(ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from groupkeeper.coordinator.assignors.spec import TargetAssignment
-from groupkeeper.coordinator.kernel.result import Record
-from groupkeeper.coordinator.share.group import PartitionsByTopic, ShareGroup, ShareMember, SharePartitions
+from groupkeeper.coordinator.share.group import PartitionsByTopic, ShareMember, SharePartitions
 from groupkeeper.protocol.messages import share_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import share_group_state_partition_metadata_value as partitions_value
 from groupkeeper.protocol.messages import share_group_target_assignment_member_value as target_value
@@ -17,13 +14,7 @@ from groupkeeper.protocol.messages.share_group_metadata_key import ShareGroupMet
 from groupkeeper.protocol.messages.share_group_metadata_value import ShareGroupMetadataValue
 from groupkeeper.protocol.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
 from groupkeeper.protocol.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
-from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key import (
-    ShareGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value import (
-    ShareGroupTargetAssignmentMetadataValue,
-)
-from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.offsets_topic import Entry
 
 _STABLE = 0
 
@@ -50,14 +41,6 @@ def target_record(group_id: str, member_id: str, target: TargetAssignment) -> En
     return Entry(
         ShareGroupTargetAssignmentMemberKey(group_id, member_id),
         target_value.ShareGroupTargetAssignmentMemberValue(topics),
-    )
-
-
-def target_epoch_record(group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
-    """The epoch of all targets; it follows them."""
-    return Entry(
-        ShareGroupTargetAssignmentMetadataKey(group_id),
-        ShareGroupTargetAssignmentMetadataValue(assignment_epoch, time_ms),
     )
 
 
@@ -93,26 +76,3 @@ def _write_partitions(topics: PartitionsByTopic) -> list[partitions_value.TopicP
         partitions_value.TopicPartitionsInfo(topic_id, topics[topic_id].name, sorted(topics[topic_id].partitions))
         for topic_id in sorted(topics)
     ]
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Removes a member: its assignment, its target, itself."""
-    return [
-        Tombstone(ShareGroupCurrentMemberAssignmentKey(group_id, member_id)),
-        Tombstone(ShareGroupTargetAssignmentMemberKey(group_id, member_id)),
-        Tombstone(ShareGroupMemberMetadataKey(group_id, member_id)),
-    ]
-
-
-def group_tombstones(group: ShareGroup) -> list[Record]:
-    """Removes a group with everything."""
-    group_id = group.group_id
-    keys: list[Iterable[Record]] = [
-        (Tombstone(ShareGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
-        (Tombstone(ShareGroupTargetAssignmentMemberKey(group_id, one)) for one in group.targets),
-        (Tombstone(ShareGroupTargetAssignmentMetadataKey(group_id)),),
-        (Tombstone(ShareGroupMemberMetadataKey(group_id, one)) for one in group.members),
-        (Tombstone(ShareGroupStatePartitionMetadataKey(group_id)),),
-        (Tombstone(ShareGroupMetadataKey(group_id)),),
-    ]
-    return [record for records in keys for record in records]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from groupkeeper.coordinator.epochs.checks import own_message
 from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import offsets as share_group_offsets
@@ -77,10 +78,9 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
 
 def refuse(request: Message, error: KafkaError) -> Message:
     """The answer to a request that failed as a whole."""
-    message = error.message if error.message != error.text else None
     match request:
         case ShareGroupHeartbeatRequest():
-            return ShareGroupHeartbeatResponse(error_code=error.code, error_message=message)
+            return ShareGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
         case ShareGroupDescribeRequest():
             groups = [share_describe_failure(group_id, error) for group_id in request.group_ids]
             return ShareGroupDescribeResponse(groups=groups)

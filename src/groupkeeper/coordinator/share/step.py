@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from groupkeeper.coordinator.assignors import simple
 from groupkeeper.coordinator.assignors.spec import MemberSpec, TargetAssignment
-from groupkeeper.coordinator.kernel.result import Meter, Parked, Record, Result
+from groupkeeper.coordinator.epochs.step import EpochStep
+from groupkeeper.coordinator.kernel.result import Meter
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, Disarm, ShareSession
+from groupkeeper.coordinator.kernel.timers import ShareSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.coordinator.share import records
 from groupkeeper.coordinator.share.group import (
@@ -21,43 +22,25 @@ from groupkeeper.coordinator.share.group import (
     TopicPartitions,
     add_partitions,
 )
-from groupkeeper.coordinator.share.replay import replay
-from groupkeeper.coordinator.share.work import InitializeShares, ShareWork
+from groupkeeper.coordinator.share.replay import LOG
+from groupkeeper.coordinator.share.work import InitializeShares
 from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET
-from groupkeeper.protocol.primitives import Message
 
 
-class ShareStep:
-    """Starts from a group as the log has it; `write` moves a copy of it along with the records.
+class ShareStep(EpochStep[ShareGroup]):
+    log = LOG
+    session = ShareSession
+    rebalance = Meter.SHARE_GROUP_REBALANCE
+    change = ShareChange
+    soft: ShareSoft
 
-    Attributes:
-        group: the group after what was written so far.
-        topics: the topics of the cluster.
-    """
+    @property
+    def interval_ms(self) -> int:
+        return self.settings.group_share_assignment_interval_ms
 
-    def __init__(self, group: ShareGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
-        self.group = group
-        self.topics = topics
-        self._settings = settings
-        self._now_ms = now_ms
-        self._first = group
-        self._records: list[Record] = []
-        self._timers: list[Arm | Disarm] = []
-        self._soft: ShareSoft = group.soft
-        self._work: list[ShareWork] = []
-        self._marks: list[tuple[Meter, int]] = []
-
-    def write(self, *written: Record) -> None:
-        """Adds records, and lets the group be what they make of it."""
-        if self.group is self._first:
-            self.group = self.group.fork()
-        for record in written:
-            self._records.append(record)
-            replay(self.group, record)
-
-    def ask(self, work: ShareWork) -> None:
-        """Asks the share coordinator for something."""
-        self._work.append(work)
+    @classmethod
+    def session_ms(cls, member: ShareMember, settings: Settings) -> int:
+        return settings.group_share_session_timeout_ms
 
     # --- what most heartbeats find: that nothing is to be done
 
@@ -69,8 +52,8 @@ class ShareStep:
     def settle(self) -> None:
         """If nothing was found to do, the next heartbeat need not look."""
         group = self.group
-        if not self._records and not group.has.initializing and group.assignment_epoch >= group.group_epoch:
-            self._soft = replace(self._soft, settled=self._situation())
+        if not self._records and not group.has.initializing and not self.is_behind:
+            self.soft = replace(self.soft, settled=self._situation())
 
     def _situation(self) -> tuple[int, int, SharePartitions | None]:
         return self.topics.version, self.group.group_epoch, self.group.partitions
@@ -82,15 +65,15 @@ class ShareStep:
         Returns whether it did.
         """
         group = self.group
-        if group.assignment_epoch >= group.group_epoch:
+        if not self.is_behind:
             must_bump |= self._is_behind_initialized()
-        if not must_bump and self._soft.checked_version == self.topics.version:
+        if not must_bump and self.soft.checked_version == self.topics.version:
             return False
-        self._soft = replace(self._soft, checked_version=self.topics.version)
+        self.soft = replace(self.soft, checked_version=self.topics.version)
         if not must_bump and self.topics.metadata_hash(group.subscriber_counts) == group.metadata_hash:
             return False
         self._bump()
-        self._marks.append((Meter.SHARE_GROUP_REBALANCE, 1))
+        self.count_rebalance()
         return True
 
     def _bump(self) -> None:
@@ -114,19 +97,8 @@ class ShareStep:
 
     def update_target(self) -> None:
         """Computes a new target assignment when one is due."""
-        group = self.group
-        if group.assignment_epoch >= group.group_epoch:
-            return
-        interval_ms = self._settings.group_share_assignment_interval_ms
-        if group.assignment_time_ms <= self._now_ms < group.assignment_time_ms + interval_ms:
-            return
-        targets = compute_targets(group, self.topics)
-        changed = [
-            records.target_record(group.group_id, member_id, target)
-            for member_id, target in targets.items()
-            if group.targets.get(member_id) != target
-        ]
-        self.write(*changed, records.target_epoch_record(group.group_id, group.group_epoch, self._now_ms))
+        if self.is_behind and not self.is_too_early:
+            self.write_targets(compute_targets(self.group, self.topics))
 
     # --- members
 
@@ -152,16 +124,12 @@ class ShareStep:
             self.write(records.assignment_record(group.group_id, updated))
         return updated
 
-    def arm_session(self, member_id: str) -> None:
-        """The member was heard of."""
-        self._timers.append(session_timer(self.group.group_id, member_id, self._settings))
-
-    def remove_member(self, member_id: str) -> None:
-        """Removes a member; raises the group epoch."""
-        self.write(*records.member_tombstones(self.group.group_id, member_id))
-        self._timers.append(Disarm(ShareSession(self.group.group_id, member_id)))
+    def remove_members(self, member_ids: Iterable[str]) -> None:
+        for member_id in member_ids:
+            self.write(*LOG.member_tombstones(self.group.group_id, member_id))
+            self.disarm_all(member_id)
         self._bump()
-        self._soft = replace(self._soft, checked_version=self.topics.version)
+        self.soft = replace(self.soft, checked_version=self.topics.version)
 
     # --- share-partitions
 
@@ -188,8 +156,8 @@ class ShareStep:
             self.initialize(added, offsets)
 
     def _is_overdue(self, topic_id: bytes) -> bool:
-        since_ms = self._soft.initializing_since.get(topic_id)
-        return since_ms is None or self._now_ms - since_ms >= self._settings.group_share_initialize_retry_interval_ms
+        since_ms = self.soft.initializing_since.get(topic_id)
+        return since_ms is None or self.now_ms - since_ms >= self.settings.group_share_initialize_retry_interval_ms
 
     def initialize(
         self, added: Mapping[bytes, TopicPartitions], start_offsets: Mapping[bytes, Mapping[int, int]]
@@ -200,28 +168,11 @@ class ShareStep:
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in added}
         initializing = add_partitions(has.initializing, added)
         self.write(records.partitions_record(group.group_id, SharePartitions(initializing, has.initialized, deleting)))
-        since = {**self._soft.initializing_since, **dict.fromkeys(added, self._now_ms)}
-        self._soft = replace(self._soft, initializing_since=since)
+        since = {**self.soft.initializing_since, **dict.fromkeys(added, self.now_ms)}
+        self.soft = replace(self.soft, initializing_since=since)
         work = InitializeShares(group.group_id, group.group_epoch, start_offsets)
         self.ask(work)
         return work
-
-    def result(self, response: Message | Parked | None) -> Result:
-        """Everything that was decided."""
-        group_id = self.group.group_id
-        return Result(
-            response,
-            records=tuple(self._records),
-            timers=tuple(self._timers),
-            soft=() if self._soft == self._first.soft else (ShareChange(group_id, self._soft),),
-            marks=tuple(self._marks),
-            lookups=tuple(self._work),
-        )
-
-
-def session_timer(group_id: str, member_id: str, settings: Settings) -> Arm:
-    """The time within which a member must be heard of."""
-    return Arm(ShareSession(group_id, member_id), settings.group_share_session_timeout_ms)
 
 
 def compute_targets(group: ShareGroup, topics: TopicsImage) -> dict[str, TargetAssignment]:

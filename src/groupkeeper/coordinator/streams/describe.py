@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from groupkeeper.coordinator.epochs.checks import describe_all, own_message
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
-from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
@@ -18,26 +19,18 @@ from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
 
 def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
     """Streams groups; others are not among them."""
-    return Result(
-        described.StreamsGroupDescribeResponse(groups=[_describe(state, group_id) for group_id in request.group_ids])
-    )
+    groups = describe_all(state, StreamsGroup, request.group_ids, _describe, streams_describe_failure)
+    return Result(described.StreamsGroupDescribeResponse(groups=groups))
 
 
 def streams_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
     """One group's failure."""
-    message = error.message if error.message != error.text else None
-    return described.DescribedGroup(error_code=error.code, error_message=message, group_id=group_id)
+    return described.DescribedGroup(error_code=error.code, error_message=own_message(error), group_id=group_id)
 
 
-def _describe(state: StateView, group_id: str) -> described.DescribedGroup:
-    if not group_id:
-        return streams_describe_failure("", InvalidGroupId())
-    try:
-        group = state.require(group_id, StreamsGroup)
-    except GroupIdNotFound as error:
-        return streams_describe_failure(group_id, error)
+def _describe(group: StreamsGroup) -> described.DescribedGroup:
     return described.DescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,

@@ -1,8 +1,4 @@
-"""A streams group (KIP-1071): members run tasks of a topology. What it is, is in the log, but for `StreamsSoft`.
-
-Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
-own records will do works on a `fork`.
-"""
+"""A streams group (KIP-1071): members run tasks of a topology. What it is, is in the log, but for `StreamsSoft`."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
+from groupkeeper.coordinator.epochs.group import EpochGroup, reconciled_state
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.soft import GroupChange
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -19,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
 
-LEFT_EPOCH: Final = -1
 STREAMS_PROTOCOL_TYPE: Final = "streams"
 """StreamsGroupHeartbeat and StreamsGroupDescribe."""
 NOT_VALIDATED: Final = -1
@@ -121,51 +117,26 @@ class StreamsChange(GroupChange):
 
 
 @dataclass(slots=True)
-class StreamsGroup:
-    """A streams group. Epochs start at 1.
+class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
+    """A streams group.
 
     Attributes:
         topology: None only while its log is being read.
         validated_topology_epoch: of the topology whose topics were all there when the group epoch was raised.
         assignment_configs: the settings for which the group epoch was raised, as texts by name.
-        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
     """
 
     group_type: ClassVar = GroupType.STREAMS
-    group_id: str
-    group_epoch: int = 1
-    metadata_hash: int = 0
+
     validated_topology_epoch: int = NOT_VALIDATED
     assignment_configs: Mapping[str, str] = field(default_factory=dict)
-    assignment_epoch: int = 1
-    assignment_time_ms: int = 0
     topology: TopologyRecord | None = None
-    members: dict[str, StreamsMember] = field(default_factory=dict)
-    targets: dict[str, Tasks] = field(default_factory=dict)
     soft: StreamsSoft = StreamsSoft()
 
     @property
-    def protocol_type(self) -> str:
-        """As ListGroups tells it."""
-        return self.group_type.value
-
-    def with_soft(self, soft: StreamsSoft) -> StreamsGroup:
-        """The group with another soft part, which is the same object."""
-        self.soft = soft
-        return self
-
-    @property
     def state(self) -> GroupState:
-        """The state in responses."""
-        if not self.members:
-            return GroupState.EMPTY
-        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
-            return GroupState.NOT_READY
-        if self.group_epoch > self.assignment_epoch:
-            return GroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return GroupState.STABLE
-        return GroupState.RECONCILING
+        has_no_topics = self.topology is None or self.topology.epoch != self.validated_topology_epoch
+        return GroupState.NOT_READY if self.members and has_no_topics else reconciled_state(self)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether offsets of the topic are in use."""
@@ -181,19 +152,3 @@ class StreamsGroup:
             return None
         task = Task(Role.ACTIVE, self.topology.subtopology_by_source[topic], partition)
         return member.assigned.get(task, member.pending_revocation.get(task))
-
-    def fork(self) -> StreamsGroup:
-        """A copy that records can be replayed into without changing this one."""
-        return StreamsGroup(
-            self.group_id,
-            self.group_epoch,
-            self.metadata_hash,
-            self.validated_topology_epoch,
-            self.assignment_configs,
-            self.assignment_epoch,
-            self.assignment_time_ms,
-            self.topology,
-            dict(self.members),
-            dict(self.targets),
-            self.soft,
-        )

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic.record import group_tombstone
+from groupkeeper.coordinator.epochs.checks import check_epoch, unknown_member
+from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
-from groupkeeper.coordinator.kernel.timers import Arm, StreamsDelay, StreamsRevocation, StreamsTimer
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
 from groupkeeper.coordinator.streams.endpoints import endpoints_of
 from groupkeeper.coordinator.streams.group import (
-    LEFT_EPOCH,
-    UNREVOKED_TASKS,
     Endpoint,
     Role,
     StreamsGroup,
@@ -25,20 +24,16 @@ from groupkeeper.coordinator.streams.group import (
     Tasks,
 )
 from groupkeeper.coordinator.streams.replay import tasks_of
-from groupkeeper.coordinator.streams.step import StreamsStep, session_timer
+from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
 from groupkeeper.protocol.errors import (
-    FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
-    UnknownMemberId,
 )
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
-
-_RETRY_MS = 500
 
 
 def heartbeat(
@@ -59,39 +54,6 @@ def heartbeat(
     return _go_on(step, settings, call, request)
 
 
-def timer_expired(state: StateView, settings: Settings, timer: StreamsTimer, now_ms: int) -> Result:
-    """A member was silent too long or kept tasks too long, and is removed; or the first assignment is due."""
-    group = state.find(timer.group_id, StreamsGroup)
-    if group is None:
-        return Result()
-    step = StreamsStep(group, settings, state.topics, now_ms)
-    if isinstance(timer, StreamsDelay):
-        step.end_delay()
-        if group.members:
-            step.update_target(step.configure())
-        return step.result(None)
-    member = group.members.get(timer.member_id)
-    if member is None or (isinstance(timer, StreamsRevocation) and member.state != UNREVOKED_TASKS):
-        return Result()
-    step.remove_member(timer.member_id)
-    return step.result(None)
-
-
-def retry_timer(timer: StreamsTimer) -> Arm:
-    """What the timer decided could not be stored: it runs out again soon."""
-    return Arm(timer, _RETRY_MS)
-
-
-def resume_group(group: StreamsGroup, settings: Settings) -> Result:
-    """After loading every member has its full time again."""
-    timers = []
-    for member in group.members.values():
-        timers.append(session_timer(group.group_id, member.member_id, settings))
-        if member.state == UNREVOKED_TASKS:
-            timers.append(Arm(StreamsRevocation(group.group_id, member.member_id), member.rebalance_timeout_ms))
-    return Result(timers=tuple(timers))
-
-
 # --- checks
 
 
@@ -110,30 +72,22 @@ def _open_group(
     step = StreamsStep(StreamsGroup(group_id), settings, state.topics, now_ms)
     if group is None:
         return step
-    step.start_with(group_tombstone(group_id))
+    step.start_with((group_tombstone(group_id),))
     return step
 
 
 def _check_new(group: StreamsGroup, settings: Settings, request: StreamsGroupHeartbeatRequest) -> None:
     if request.member_epoch != 0:
-        raise _unknown_member(request)
+        raise unknown_member(request.member_id, request.group_id)
     limit = settings.group_streams_max_size
     if len(group.members) >= limit:
         raise GroupMaxSizeReached(f"The streams group has reached its maximum capacity of {limit} members.")
 
 
 def _check_epoch(member: StreamsMember, received: int, reported: Tasks | None) -> None:
-    """The epoch before is right, too, for a member that did not get the latest answer."""
-    if received in (0, member.member_epoch):
-        return
-    is_greater = received > member.member_epoch
-    lost_the_answer = reported is not None and reported <= member.assigned.keys()
-    if is_greater or received != member.previous_member_epoch or not lost_the_answer:
-        raise FencedMemberEpoch(
-            f"The streams group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) than "
-            f"the one known by the group coordinator ({member.member_epoch}). The member must abandon all its "
-            "partitions and rejoin."
-        )
+    check_epoch(
+        GroupType.STREAMS, member, received, lambda: reported is not None and reported <= member.assigned.keys()
+    )
 
 
 def _check_tasks(configured: ConfiguredTopology, reported: Tasks | None) -> None:
@@ -146,10 +100,6 @@ def _check_tasks(configured: ConfiguredTopology, reported: Tasks | None) -> None
                 f"Task {task.partition} for subtopology {task.subtopology_id} is invalid. Number of tasks for this "
                 f"subtopology: {count}"
             )
-
-
-def _unknown_member(request: StreamsGroupHeartbeatRequest) -> UnknownMemberId:
-    return UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
 
 
 def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
@@ -174,7 +124,7 @@ def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGr
     step.delay_first_assignment()
     step.update_target(configured)
     reconciled = step.reconcile(member.member_id, reported)
-    step.arm_session(member.member_id)
+    step.arm_session(member)
     if configured.trouble is not None:
         step.told.append(configured.trouble)
     _tell_shutdown(step, request)
@@ -235,7 +185,7 @@ def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGro
     known = step.group.topology
     if known is None:
         if request.topology is None:  # the log has lost the group's; a member that joins brings one
-            raise _unknown_member(request)
+            raise unknown_member(request.member_id, request.group_id)
         step.write(records.topology_record(request.group_id, read_topology(request.topology)))
         return
     given = request.topology
@@ -269,8 +219,8 @@ def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> 
 def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int) -> Result:
     group = state.require(request.group_id, StreamsGroup)
     if request.member_id not in group.members:
-        raise _unknown_member(request)
+        raise unknown_member(request.member_id, request.group_id)
     step = StreamsStep(group, settings, state.topics, now_ms)
     _note_shutdown(step, request)
-    step.remove_member(request.member_id)
+    step.remove_members((request.member_id,))
     return step.result(StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from groupkeeper.coordinator.kernel.result import Record
-from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task, TaskEpochs, Tasks
+from groupkeeper.coordinator.streams.group import Role, StreamsMember, Task, TaskEpochs, Tasks
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import streams_group_member_metadata_value as member_value
 from groupkeeper.protocol.messages import streams_group_metadata_value as group_value
@@ -19,15 +18,9 @@ from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGrou
 from groupkeeper.protocol.messages.streams_group_target_assignment_member_key import (
     StreamsGroupTargetAssignmentMemberKey,
 )
-from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_key import (
-    StreamsGroupTargetAssignmentMetadataKey,
-)
-from groupkeeper.protocol.messages.streams_group_target_assignment_metadata_value import (
-    StreamsGroupTargetAssignmentMetadataValue,
-)
 from groupkeeper.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
 from groupkeeper.protocol.messages.streams_group_topology_value import StreamsGroupTopologyValue
-from groupkeeper.protocol.offsets_topic import Entry, Tombstone
+from groupkeeper.protocol.offsets_topic import Entry
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -89,14 +82,6 @@ def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
     return Entry(StreamsGroupTargetAssignmentMemberKey(group_id, member_id), value)
 
 
-def target_epoch_record(group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
-    """The epoch of all targets; it follows them."""
-    return Entry(
-        StreamsGroupTargetAssignmentMetadataKey(group_id),
-        StreamsGroupTargetAssignmentMetadataValue(assignment_epoch, time_ms),
-    )
-
-
 def assignment_record(group_id: str, member: StreamsMember) -> Entry:
     """What a member has, and how far it is."""
     value = current_value.StreamsGroupCurrentMemberAssignmentValue(
@@ -119,26 +104,3 @@ def _with_epochs(tasks: TaskEpochs, role: Role) -> list[current_value.TaskIds]:
         return current_value.TaskIds(subtopology_id, partitions, epochs)
 
     return task_ids(tasks, role, make)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Removes a member: its assignment, its target, itself."""
-    return [
-        Tombstone(StreamsGroupCurrentMemberAssignmentKey(group_id, member_id)),
-        Tombstone(StreamsGroupTargetAssignmentMemberKey(group_id, member_id)),
-        Tombstone(StreamsGroupMemberMetadataKey(group_id, member_id)),
-    ]
-
-
-def group_tombstones(group: StreamsGroup) -> list[Record]:
-    """Removes a group with everything."""
-    group_id = group.group_id
-    keys: list[Iterable[Record]] = [
-        (Tombstone(StreamsGroupCurrentMemberAssignmentKey(group_id, one)) for one in group.members),
-        (Tombstone(StreamsGroupTargetAssignmentMemberKey(group_id, one)) for one in group.targets),
-        (Tombstone(StreamsGroupTargetAssignmentMetadataKey(group_id)),),
-        (Tombstone(StreamsGroupMemberMetadataKey(group_id, one)) for one in group.members),
-        (Tombstone(StreamsGroupMetadataKey(group_id)),),
-        (Tombstone(StreamsGroupTopologyKey(group_id)),),
-    ]
-    return [record for records in keys for record in records]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from groupkeeper.coordinator.epochs.checks import own_message
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.state import StateView
@@ -31,8 +32,7 @@ def refuse(request: Message, error: KafkaError) -> Message:
     """The answer to a request that failed as a whole."""
     match request:
         case StreamsGroupHeartbeatRequest():
-            message = error.message if error.message != error.text else None
-            return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=message)
+            return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=own_message(error))
         case StreamsGroupDescribeRequest():
             groups = [streams_describe_failure(group_id, error) for group_id in request.group_ids]
             return StreamsGroupDescribeResponse(groups=groups)

@@ -1,0 +1,56 @@
+"""What heartbeats of such groups are refused for, whatever the type, and how groups are described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from groupkeeper.coordinator.epochs.group import EpochMember, G
+from groupkeeper.coordinator.kernel.group_state import GroupType
+from groupkeeper.coordinator.state import StateView
+from groupkeeper.protocol.errors import FencedMemberEpoch, GroupIdNotFound, InvalidGroupId, KafkaError, UnknownMemberId
+
+D = TypeVar("D")
+"""One group in an answer."""
+
+
+def check_epoch(
+    group_type: GroupType, member: EpochMember, received: int, lost_the_answer: Callable[[], bool], detail: str = ""
+) -> None:
+    """The epoch before is right, too, for a member that did not get the latest answer. Raises `FencedMemberEpoch`."""
+    known = member.member_epoch
+    if received in (0, known):
+        return
+    is_greater = received > known
+    if not is_greater and received == member.previous_member_epoch and lost_the_answer():
+        return
+    raise FencedMemberEpoch(
+        f"The {group_type.value} group member has a {'greater' if is_greater else 'smaller'} member epoch ({received}) "
+        f"than the one known by the group coordinator ({known}){'' if is_greater else detail}. The member must abandon "
+        "all its partitions and rejoin."
+    )
+
+
+def unknown_member(member_id: str, group_id: str) -> UnknownMemberId:
+    """What a request of a member is refused with that the group doesn't have."""
+    return UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")
+
+
+def own_message(error: KafkaError) -> str | None:
+    """The error's message; None where it says no more than the code."""
+    return error.message if error.message != error.text else None
+
+
+def describe_all(
+    state: StateView, kind: type[G], group_ids: Iterable[str], describe: Callable[[G], D], fail: Callable[..., D]
+) -> list[D]:
+    """The groups of that type; others fail, as do those that don't exist."""
+    described = []
+    for group_id in group_ids:
+        try:
+            if not group_id:
+                raise InvalidGroupId
+            described.append(describe(state.require(group_id, kind)))
+        except (InvalidGroupId, GroupIdNotFound) as error:
+            described.append(fail(group_id, error))
+    return described

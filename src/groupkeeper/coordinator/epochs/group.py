@@ -1,0 +1,97 @@
+"""A group whose members have epochs: what it is stands in the log, but for its soft part.
+
+Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
+own records will do works on a `fork`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
+
+from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
+
+LEFT_EPOCH: Final = -1
+"""With this epoch a member leaves."""
+
+
+class EpochMember(Protocol):
+    """A member as it is seen here."""
+
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def member_epoch(self) -> int: ...
+
+    @property
+    def previous_member_epoch(self) -> int: ...
+
+
+M = TypeVar("M", bound=EpochMember)
+"""A type's members."""
+T = TypeVar("T")
+"""What a member is to have, or has."""
+
+
+@dataclass(slots=True)
+class EpochGroup(Generic[M, T]):
+    """A group. Epochs start at 1.
+
+    Attributes:
+        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
+        soft: what is known beyond the log, a value of the type's own.
+    """
+
+    group_type: ClassVar[GroupType]
+    TABLES: ClassVar[tuple[str, ...]] = ("members", "targets")
+    """What a fork has of its own."""
+    FORKED: ClassVar[Mapping[str, Any]] = {}
+    """What is different with a fork."""
+
+    group_id: str
+    group_epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    assignment_time_ms: int = 0
+    members: dict[str, M] = field(default_factory=dict)
+    targets: dict[str, T] = field(default_factory=dict)
+    soft: Any = None
+
+    @property
+    def state(self) -> GroupState:
+        """The state in responses."""
+        raise NotImplementedError
+
+    @property
+    def protocol_type(self) -> str:
+        """As ListGroups shows it."""
+        return self.group_type.value
+
+    def with_soft(self, soft: Any) -> Self:
+        """The group with another soft part, which is the same object."""
+        self.soft = soft
+        return self
+
+    def fork(self) -> Self:
+        """A copy that records can be replayed into without changing this one."""
+        tables: dict[str, Any] = {name: dict(getattr(self, name)) for name in self.TABLES}
+        return replace(self, **tables, **self.FORKED)
+
+
+G = TypeVar("G", bound=EpochGroup[Any, Any])
+
+
+def reconciled_state(group: EpochGroup[Any, Any]) -> GroupState:
+    """The state of a group whose members come to their targets one after the other."""
+    if not group.members:
+        return GroupState.EMPTY
+    if group.group_epoch > group.assignment_epoch:
+        return GroupState.ASSIGNING
+    if all(member.is_reconciled_to(group.assignment_epoch) for member in group.members.values()):
+        return GroupState.STABLE
+    return GroupState.RECONCILING

@@ -1,0 +1,61 @@
+"""Groups whose members have epochs, as the coordinator sees all groups."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from groupkeeper.coordinator.epochs.group import G
+from groupkeeper.coordinator.epochs.step import EpochStep
+from groupkeeper.coordinator.kernel.result import Record, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm
+from groupkeeper.coordinator.rows import Row
+from groupkeeper.coordinator.state import StateView
+
+
+class EpochRow(Row[G]):
+    """Attributes:
+    group: the class of groups.
+    step: of operations on them.
+    """
+
+    group: ClassVar[type[Any]]
+    step: ClassVar[type[EpochStep[Any]]]
+
+    def new(self, group_id: str) -> G:
+        made: G = self.group(group_id)
+        return made
+
+    def replay(self, group: G, record: Record) -> G:
+        self.step.log.replay(group, record)
+        return group
+
+    def members(self, group: G) -> dict[str, tuple[str | None, str]]:
+        return {one.member_id: (one.instance_id, one.client_id) for one in group.members.values()}
+
+    def resume(self, group: G, settings: Settings, now_ms: int) -> tuple[Result, ...]:
+        """After loading every member has its full time again."""
+        timers, step = [], self.step
+        for member in group.members.values():
+            timers.append(step.session_timer(group.group_id, member, settings))
+            if step.is_revoking(member):
+                assert step.revocation is not None
+                revocation = step.revocation(group.group_id, member.member_id)
+                timers.append(Arm(revocation, member.rebalance_timeout_ms))
+        return (Result(timers=tuple(timers)),)
+
+    def expire(self, state: StateView, settings: Settings, timer: Any, now_ms: int) -> Result:
+        """A member was silent too long, or kept too long what it has to give back: it is removed."""
+        group = state.find(timer.group_id, self.group)
+        member = None if group is None else group.members.get(timer.member_id)
+        if member is None or (type(timer) is self.step.revocation and member.state != self.step.revoking):
+            return Result()
+        return self.remove(self.step(group, settings, state.topics, now_ms), timer.member_id)
+
+    def remove(self, step: EpochStep[Any], member_id: str) -> Result:
+        """Removes a member whose time is over."""
+        step.remove_members((member_id,))
+        return step.result(None)
+
+    def removal(self, group: G) -> list[Record]:
+        return self.step.log.group_tombstones(group)

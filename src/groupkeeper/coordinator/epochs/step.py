@@ -1,0 +1,163 @@
+"""One operation on such a group in the making: its records, and the group as it will be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Generic
+
+from groupkeeper.coordinator.epochs.group import G
+from groupkeeper.coordinator.epochs.log import GroupLog
+from groupkeeper.coordinator.kernel.result import Meter, Parked, Record, RegexLookup, Released, Result, Work
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Arm, Disarm
+from groupkeeper.coordinator.kernel.topics_image import TopicsImage
+from groupkeeper.protocol.primitives import Message
+
+
+class EpochStep(Generic[G]):
+    """Starts from a group as the log has it; `write` moves a copy of it along with the records.
+
+    Attributes:
+        log: how groups of the type are written.
+        session, revocation: the type's timers; None where members give nothing back.
+        revoking: the state of a member that has to give something back.
+        rebalance: what counts as a rebalance.
+        change: what replaces the soft part.
+        group: the group after what was written so far.
+        logged: the group as the log has it.
+        soft: what it will know beyond the log.
+        settings: of the group.
+        topics: the topics of the cluster.
+        now_ms: when the operation takes place.
+    """
+
+    log: ClassVar[GroupLog[Any, Any, Any]]
+    session: ClassVar[type[Any]]
+    revocation: ClassVar[type[Any] | None] = None
+    revoking: ClassVar[int] = -1
+    rebalance: ClassVar[Meter]
+    change: ClassVar[type[Any]]
+
+    def __init__(self, group: G, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
+        self.group: G = group
+        self.logged: G = group
+        self.soft = group.soft
+        self.settings = settings
+        self.topics = topics
+        self.now_ms = now_ms
+        self._records: list[Record] = []
+        self._timers: list[Arm | Disarm] = []
+        self._released: list[Released] = []
+        self._lookups: list[RegexLookup | Work] = []
+        self._marks: list[tuple[Meter, int]] = []
+
+    # --- what is a type's own
+
+    @classmethod
+    def session_ms(cls, member: Any, settings: Settings) -> int:
+        """How long a member may be silent."""
+        raise NotImplementedError
+
+    @property
+    def interval_ms(self) -> int:
+        """The least time between two targets."""
+        raise NotImplementedError
+
+    @classmethod
+    def is_revoking(cls, member: Any) -> bool:
+        """Whether a member has to give something back within its rebalance timeout."""
+        return bool(cls.revocation is not None and member.state == cls.revoking)
+
+    # --- what is to happen
+
+    def start_with(self, records: Iterable[Record]) -> None:
+        """Records that make room for the group: nothing of it is changed by them."""
+        self._records.extend(records)
+
+    def write(self, *records: Record) -> None:
+        """Adds records, and lets the group be what they make of it."""
+        if self.group is self.logged:
+            self.group = self.group.fork()
+        for record in records:
+            self._records.append(record)
+            self.log.replay(self.group, record)
+
+    def arm(self, *timers: Arm | Disarm) -> None:
+        """Adds changes of timers."""
+        self._timers.extend(timers)
+
+    def release(self, released: Iterable[Released]) -> None:
+        """Adds answers to parked calls."""
+        self._released.extend(released)
+
+    def ask(self, work: RegexLookup | Work) -> None:
+        """Asks for what is found out or done elsewhere."""
+        self._lookups.append(work)
+
+    def count_rebalance(self) -> None:
+        """The group epoch was raised, which is a rebalance."""
+        self._marks.append((self.rebalance, 1))
+
+    # --- target
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is no target for the group epoch yet."""
+        return self.group.assignment_epoch < self.group.group_epoch
+
+    @property
+    def is_too_early(self) -> bool:
+        """Whether the last target is too new for another one."""
+        made_ms: int = self.group.assignment_time_ms
+        return made_ms <= self.now_ms < made_ms + self.interval_ms
+
+    def write_targets(self, targets: Mapping[str, Any]) -> None:
+        """Replaces the target; what a member is to have is written where it changed."""
+        group, log = self.group, self.log
+        changed = [
+            log.target_record(group.group_id, member_id, target)
+            for member_id, target in targets.items()
+            if group.targets.get(member_id) != target
+        ]
+        self.write(*changed, log.target_epoch_record(group.group_id, group.group_epoch, self.now_ms))
+
+    # --- members
+
+    @classmethod
+    def session_timer(cls, group_id: str, member: Any, settings: Settings) -> Arm:
+        """The time within which a member must be heard of."""
+        return Arm(cls.session(group_id, member.member_id), cls.session_ms(member, settings))
+
+    def arm_session(self, member: Any) -> None:
+        """The member was heard of."""
+        self._timers.append(self.session_timer(self.group.group_id, member, self.settings))
+
+    def follow_revocation(self, member: Any) -> None:
+        """A member has begun, or has ended, to give something back."""
+        assert self.revocation is not None
+        timer = self.revocation(self.group.group_id, member.member_id)
+        is_revoking = member.state == self.revoking
+        self._timers.append(Arm(timer, member.rebalance_timeout_ms) if is_revoking else Disarm(timer))
+
+    def disarm_all(self, member_id: str) -> None:
+        """Forgets every timer of a member."""
+        for timer in (self.session, self.revocation):
+            if timer is not None:
+                self._timers.append(Disarm(timer(self.group.group_id, member_id)))
+
+    def remove_members(self, member_ids: Iterable[str]) -> None:
+        """Removes members and what only they needed; raises the group epoch."""
+        raise NotImplementedError
+
+    def result(self, response: Message | Parked | None) -> Result:
+        """Everything that was decided."""
+        is_changed = self.soft != self.logged.soft
+        return Result(
+            response,
+            records=tuple(self._records),
+            timers=tuple(self._timers),
+            soft=(self.change(self.group.group_id, self.soft),) if is_changed else (),
+            marks=tuple(self._marks),
+            released=tuple(self._released),
+            lookups=tuple(self._lookups),
+        )
